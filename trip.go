@@ -16,9 +16,9 @@ type TrackingID string
 type TripStatus int
 
 const (
-	TripActive  TripStatus = 1
-	TripEnded   TripStatus = 2
-	TripDropped TripStatus = 3
+	Active    TripStatus = 1
+	Stopped   TripStatus = 2
+	Discarded TripStatus = 3
 )
 
 // Trip is a journey that is followed live: a window, from StartedAt to EndedAt, over its driver's fixes.
@@ -88,7 +88,7 @@ type TripReader interface {
 	// More tells whether a further page exists. Page.Limit is given, 1 or more.
 	Trips(ctx context.Context, app AppID, f TripFilter) (list []Trip, more bool, err error)
 
-	// ActiveTrip finds the trip with Status TripActive that has this tracking id.
+	// ActiveTrip finds the trip with Status Active that has this tracking id.
 	ActiveTrip(ctx context.Context, app AppID, id TrackingID) (Trip, error)
 
 	// TripByLink finds the trip, of any application, whose Link.Hash this is.
