@@ -1,0 +1,467 @@
+// Package strict reads JSON bodies and query strings without guessing.
+//
+// encoding/json and net/url accept a good deal that a caller cannot have meant: a key given twice, a key in another case, data after
+// the value, broken UTF-8, half of a surrogate pair, a parameter given twice, a signed page number. All of that is an error here.
+// Members and parameters that nobody asks for are ignored, whatever they hold, as long as they are well formed.
+//
+// Errors are [tracking.Error] values with code [tracking.ErrInvalid]. They name the field by its JSON path and never repeat what was sent.
+package strict
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// MaxDepth is how deep arrays and objects may nest; the outermost object counts as 1.
+const MaxDepth = 32
+
+// member is one member of an object. The value is kept as the bytes it came in, without space around it.
+type member struct {
+	key string
+	raw span
+}
+
+// span is a part of the document.
+type span struct{ from, to int }
+
+// fault is something wrong that does not keep the rest of the document from being read.
+type fault struct {
+	at      int
+	message string
+}
+
+const (
+	repeatedKey   = "The body gives a key twice."
+	loneSurrogate = `The body holds half of a surrogate pair (\ud800 to \udfff) in a text.`
+)
+
+// document is a JSON text that was found to be well formed.
+type document struct {
+	b      []byte
+	faults []fault // in order of their place
+}
+
+// syntaxError says that the text is no JSON at all. Its place tells the caller where to look without repeating what is there.
+func syntaxError(at int, what string) *tracking.Error {
+	return &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid JSON: " + what + " at byte " + strconv.Itoa(at+1) + "."}
+}
+
+// parse checks the whole of b by the grammar of RFC 8259.
+func parse(b []byte) (*document, *tracking.Error) {
+	if !utf8.Valid(b) {
+		return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid UTF-8."}
+	}
+	p := parser{b: b}
+	p.space()
+	if err := p.value(0); err != nil {
+		return nil, err
+	}
+	p.space()
+	if p.i < len(b) {
+		return nil, syntaxError(p.i, "there is something after the end of the value")
+	}
+	slices.SortStableFunc(p.faults, func(a, b fault) int { return a.at - b.at })
+	return &document{b, p.faults}, nil
+}
+
+type parser struct {
+	b      []byte
+	i      int
+	faults []fault
+}
+
+// peek is the next byte, or 0 at the end. A NUL byte is wrong wherever peek is asked.
+func (p *parser) peek() byte {
+	if p.i < len(p.b) {
+		return p.b[p.i]
+	}
+	return 0
+}
+
+func (p *parser) space() {
+	for p.i < len(p.b) {
+		switch p.b[p.i] {
+		case ' ', '\t', '\n', '\r':
+			p.i++
+		default:
+			return
+		}
+	}
+}
+
+func (p *parser) unexpected() *tracking.Error {
+	if p.i >= len(p.b) {
+		return syntaxError(p.i, "it ends too early")
+	}
+	return syntaxError(p.i, "there is an unexpected character")
+}
+
+// value checks one value; depth is the number of arrays and objects around it.
+func (p *parser) value(depth int) *tracking.Error {
+	switch c := p.peek(); {
+	case c == '{' || c == '[':
+		if depth == MaxDepth {
+			return &tracking.Error{Code: tracking.ErrInvalid, Message: "The body nests deeper than " + strconv.Itoa(MaxDepth) + " levels."}
+		}
+		if c == '{' {
+			return p.object(depth + 1)
+		}
+		return p.array(depth + 1)
+	case c == '"':
+		_, err := p.text()
+		return err
+	case c == '-' || '0' <= c && c <= '9':
+		return p.number()
+	case c == 't':
+		return p.word("true")
+	case c == 'f':
+		return p.word("false")
+	case c == 'n':
+		return p.word("null")
+	}
+	return p.unexpected()
+}
+
+func (p *parser) object(depth int) *tracking.Error {
+	start := p.i
+	var keys keySet
+	for first := true; ; first = false {
+		p.i++ // past { or ,
+		p.space()
+		if first && p.peek() == '}' {
+			p.i++
+			return nil
+		}
+		if p.peek() != '"' {
+			return p.unexpected()
+		}
+		key, err := p.text()
+		if err != nil {
+			return err
+		}
+		if keys.add(key) {
+			p.faults = append(p.faults, fault{start, repeatedKey})
+		}
+		p.space()
+		if p.peek() != ':' {
+			return p.unexpected()
+		}
+		p.i++
+		p.space()
+		if err := p.value(depth); err != nil {
+			return err
+		}
+		p.space()
+		switch p.peek() {
+		case ',':
+		case '}':
+			p.i++
+			return nil
+		default:
+			return p.unexpected()
+		}
+	}
+}
+
+func (p *parser) array(depth int) *tracking.Error {
+	for first := true; ; first = false {
+		p.i++ // past [ or ,
+		p.space()
+		if first && p.peek() == ']' {
+			p.i++
+			return nil
+		}
+		if err := p.value(depth); err != nil {
+			return err
+		}
+		p.space()
+		switch p.peek() {
+		case ',':
+		case ']':
+			p.i++
+			return nil
+		default:
+			return p.unexpected()
+		}
+	}
+}
+
+func (p *parser) word(w string) *tracking.Error {
+	for k := range len(w) {
+		if p.peek() != w[k] {
+			return p.unexpected()
+		}
+		p.i++
+	}
+	return nil
+}
+
+func (p *parser) digits() bool {
+	start := p.i
+	for c := p.peek(); '0' <= c && c <= '9'; c = p.peek() {
+		p.i++
+	}
+	return p.i > start
+}
+
+func (p *parser) number() *tracking.Error {
+	if p.peek() == '-' {
+		p.i++
+	}
+	if p.peek() == '0' {
+		p.i++
+	} else if !p.digits() {
+		return p.unexpected()
+	}
+	if p.peek() == '.' {
+		p.i++
+		if !p.digits() {
+			return p.unexpected()
+		}
+	}
+	if c := p.peek(); c == 'e' || c == 'E' {
+		p.i++
+		if c := p.peek(); c == '+' || c == '-' {
+			p.i++
+		}
+		if !p.digits() {
+			return p.unexpected()
+		}
+	}
+	return nil
+}
+
+// text reads a string. A lone surrogate is noted as a fault and read as U+FFFD.
+func (p *parser) text() (string, *tracking.Error) {
+	start := p.i
+	p.i++
+	plain := p.i
+	var out []byte // what was read before plain, once there is an escape
+	for p.i < len(p.b) {
+		switch c := p.b[p.i]; {
+		case c == '"':
+			s := string(append(out, p.b[plain:p.i]...))
+			p.i++
+			return s, nil
+		case c < ' ':
+			return "", syntaxError(p.i, "there is an unescaped control character in a text")
+		case c == '\\':
+			out = append(out, p.b[plain:p.i]...)
+			p.i++
+			r, ok := p.escape()
+			if !ok {
+				return "", p.unexpected()
+			}
+			if utf16.IsSurrogate(r) {
+				r = p.lowSurrogate(r)
+				if r == utf8.RuneError {
+					p.faults = append(p.faults, fault{start, loneSurrogate})
+				}
+			}
+			out = utf8.AppendRune(out, r)
+			plain = p.i
+		default:
+			p.i++
+		}
+	}
+	return "", p.unexpected()
+}
+
+// escape reads what follows a backslash. A surrogate is returned as it is.
+func (p *parser) escape() (rune, bool) {
+	c := p.peek()
+	switch c {
+	case '"', '\\', '/':
+	case 'b':
+		c = '\b'
+	case 'f':
+		c = '\f'
+	case 'n':
+		c = '\n'
+	case 'r':
+		c = '\r'
+	case 't':
+		c = '\t'
+	case 'u':
+		p.i++
+		return p.hex4()
+	default:
+		return 0, false
+	}
+	p.i++
+	return rune(c), true
+}
+
+func (p *parser) hex4() (rune, bool) {
+	var r rune
+	for range 4 {
+		c := p.peek()
+		switch {
+		case '0' <= c && c <= '9':
+			c -= '0'
+		case 'a' <= c && c <= 'f':
+			c -= 'a' - 10
+		case 'A' <= c && c <= 'F':
+			c -= 'A' - 10
+		default:
+			return 0, false
+		}
+		r = r<<4 | rune(c)
+		p.i++
+	}
+	return r, true
+}
+
+// lowSurrogate joins a high surrogate with the low one after it. Anything else stays where it is, and the result is utf8.RuneError.
+func (p *parser) lowSurrogate(high rune) rune {
+	if p.i+1 < len(p.b) && p.b[p.i] == '\\' && p.b[p.i+1] == 'u' {
+		ahead := parser{b: p.b, i: p.i + 2}
+		if low, ok := ahead.hex4(); ok {
+			if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
+				p.i = ahead.i
+				return r
+			}
+		}
+	}
+	return utf8.RuneError
+}
+
+// keySet finds repeated keys. Objects are small as a rule, so that a map is made only for a large one.
+type keySet struct {
+	few  []string
+	many map[string]struct{}
+}
+
+// add reports whether the key was there already.
+func (s *keySet) add(key string) bool {
+	if s.many == nil {
+		for _, k := range s.few {
+			if k == key {
+				return true
+			}
+		}
+		s.few = append(s.few, key)
+		if len(s.few) > 16 {
+			s.many = make(map[string]struct{}, 2*len(s.few))
+			for _, k := range s.few {
+				s.many[k] = struct{}{}
+			}
+		}
+		return false
+	}
+	if _, ok := s.many[key]; ok {
+		return true
+	}
+	s.many[key] = struct{}{}
+	return false
+}
+
+// skip finds the end of the value at i. The document is known to be well formed.
+func (d *document) skip(i int) int {
+	depth := 0
+	for ; ; i++ {
+		switch d.b[i] {
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+		case '"':
+			for i++; d.b[i] != '"'; i++ {
+				if d.b[i] == '\\' {
+					i++
+				}
+			}
+		case ' ', '\t', '\n', '\r', ',', ':':
+			continue
+		default:
+			for i+1 < len(d.b) && !delimiter(d.b[i+1]) {
+				i++
+			}
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+}
+
+func delimiter(c byte) bool {
+	switch c {
+	case ' ', '\t', '\n', '\r', ',', ':', '{', '}', '[', ']', '"':
+		return true
+	}
+	return false
+}
+
+// next is the first place from i on that is neither space nor a comma or colon.
+func (d *document) next(i int) int {
+	for {
+		switch d.b[i] {
+		case ' ', '\t', '\n', '\r', ',', ':':
+			i++
+		default:
+			return i
+		}
+	}
+}
+
+// members lists an object's members in the order they came.
+func (d *document) members(s span) []member {
+	var list []member
+	for i := d.next(s.from + 1); d.b[i] != '}'; i = d.next(i) {
+		key := span{i, d.skip(i)}
+		i = d.next(key.to)
+		val := span{i, d.skip(i)}
+		list = append(list, member{d.text(key), val})
+		i = val.to
+	}
+	return list
+}
+
+// elements lists an array's elements, at most max of them; more tells whether there are further ones.
+func (d *document) elements(s span, max int) (list []span, more bool) {
+	for i := d.next(s.from + 1); d.b[i] != ']'; i = d.next(i) {
+		if len(list) == max {
+			return list, true
+		}
+		e := span{i, d.skip(i)}
+		list = append(list, e)
+		i = e.to
+	}
+	return list, false
+}
+
+// text decodes a string.
+func (d *document) text(s span) string {
+	p := parser{b: d.b, i: s.from}
+	t, _ := p.text()
+	return t
+}
+
+// float decodes a number; not ok when float64 cannot hold it.
+func (d *document) float(s span) (float64, bool) {
+	f, err := strconv.ParseFloat(string(d.b[s.from:s.to]), 64)
+	if err != nil || math.IsInf(f, 0) || math.IsNaN(f) {
+		return 0, false
+	}
+	if f == 0 {
+		return 0, true // without the sign of −0
+	}
+	return f, true
+}
+
+// faultsFrom are the faults at and after a place.
+func (d *document) faultsFrom(at int) []fault {
+	k, _ := slices.BinarySearchFunc(d.faults, at, func(f fault, at int) int { return f.at - at })
+	return d.faults[k:]
+}
+
+// faulty reports whether there is a fault within s.
+func (d *document) faulty(s span) bool {
+	f := d.faultsFrom(s.from)
+	return len(f) > 0 && f[0].at < s.to
+}

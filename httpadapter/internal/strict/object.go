@@ -1,0 +1,334 @@
+package strict
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// An Object reads the members of a JSON object by name. The first thing found wrong sticks: every later read gives a zero value,
+// and [Object.Err] tells what it was. A member that is null counts as absent.
+//
+// Names must be asked for even when their value is of no use, because asking is what finds a name written in another case.
+type Object struct {
+	doc     *document
+	at      span
+	path    string // "" for the body itself
+	members []member
+	err     **tracking.Error
+	apart   *[]span // arrays of elements that are judged one by one
+}
+
+// ParseObject reads a body that has to be one JSON object.
+func ParseObject(body []byte) (Object, error) {
+	doc, err := parse(body)
+	if err != nil {
+		return Object{}, err
+	}
+	at := span{doc.start(), len(doc.b)}
+	if doc.b[at.from] != '{' {
+		return Object{}, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object."}
+	}
+	return newObject(doc, at, ""), nil
+}
+
+func (d *document) start() int { return d.next(0) }
+
+func newObject(doc *document, at span, path string) Object {
+	return Object{doc: doc, at: at, path: path, members: doc.members(at), err: new(*tracking.Error), apart: new([]span)}
+}
+
+// Err returns the first thing found wrong, as a [*tracking.Error], or nil.
+func (o Object) Err() error {
+	if *o.err != nil {
+		return *o.err
+	}
+	for _, f := range o.doc.faultsFrom(o.at.from) {
+		if f.at >= o.at.to {
+			break
+		}
+		if !o.isApart(f.at) {
+			return &tracking.Error{Code: tracking.ErrInvalid, Message: f.message}
+		}
+	}
+	return nil
+}
+
+func (o Object) isApart(at int) bool {
+	for _, s := range *o.apart {
+		if s.from < at && at < s.to {
+			return true
+		}
+	}
+	return false
+}
+
+// Path is the JSON path of a member.
+func (o Object) Path(name string) string {
+	if o.path == "" {
+		return name
+	}
+	return o.path + "." + name
+}
+
+// Fail notes that the member is wrong. The message follows the member's path: "must be …".
+func (o Object) Fail(name, message string) {
+	if *o.err == nil {
+		path := o.Path(name)
+		*o.err = &tracking.Error{Code: tracking.ErrInvalid, Field: path, Message: "The field " + path + " " + message + "."}
+	}
+}
+
+// find returns the member's value; not ok when it is absent or null, or when something is wrong.
+func (o Object) find(name string) (s span, ok bool) {
+	if *o.err != nil {
+		return span{}, false
+	}
+	for _, m := range o.members {
+		switch {
+		case m.key == name && ok:
+			o.Fail(name, "is given twice")
+			return span{}, false
+		case m.key == name:
+			s, ok = m.raw, true
+		case strings.EqualFold(m.key, name):
+			o.Fail(name, "is given with its name in another case")
+			return span{}, false
+		}
+	}
+	if ok && o.doc.b[s.from] == 'n' {
+		return span{}, false
+	}
+	return s, ok
+}
+
+// Has reports whether the member is there and not null.
+func (o Object) Has(name string) bool {
+	_, ok := o.find(name)
+	return ok
+}
+
+// text finds a string.
+func (o Object) text(name string) (string, bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return "", false
+	}
+	if o.doc.b[s.from] != '"' {
+		o.Fail(name, "must be a text")
+		return "", false
+	}
+	if o.doc.faulty(s) {
+		o.Fail(name, "holds half of a surrogate pair")
+		return "", false
+	}
+	return o.doc.text(s), true
+}
+
+// Text reads a string, which may hold anything but U+0000. Not ok when it is absent.
+func (o Object) Text(name string) (string, bool) {
+	t, ok := o.text(name)
+	if ok && strings.Contains(t, "\x00") {
+		o.Fail(name, "must not hold the character U+0000")
+		return "", false
+	}
+	return t, ok
+}
+
+// ID reads an identifier that something is looked up by, so that its form is nobody's business. It has to be there and not empty.
+func (o Object) ID(name string) string {
+	t, ok := o.text(name)
+	if *o.err == nil && (!ok || t == "") {
+		o.Fail(name, "is required")
+	}
+	return t
+}
+
+// Bool reads true or false. Not ok when it is absent.
+func (o Object) Bool(name string) (v, ok bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return false, false
+	}
+	switch o.doc.b[s.from] {
+	case 't':
+		return true, true
+	case 'f':
+		return false, true
+	}
+	o.Fail(name, "must be true or false")
+	return false, false
+}
+
+// Int reads a number written without fraction and exponent. Not ok when it is absent.
+func (o Object) Int(name string) (int, bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return 0, false
+	}
+	n, err := strconv.Atoi(string(o.doc.b[s.from:s.to])) // the grammar has refused a plus sign and leading zeros
+	if err != nil {
+		o.Fail(name, "must be an integer")
+		return 0, false
+	}
+	return n, true
+}
+
+// Float reads a number that float64 can hold. Not ok when it is absent.
+func (o Object) Float(name string) (float64, bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return 0, false
+	}
+	f, ok := o.doc.number(s)
+	if !ok {
+		o.Fail(name, "must be a number")
+	}
+	return f, ok
+}
+
+// number decodes the value if it is a number that float64 can hold.
+func (d *document) number(s span) (float64, bool) {
+	if c := d.b[s.from]; c != '-' && (c < '0' || c > '9') {
+		return 0, false
+	}
+	return d.float(s)
+}
+
+// Time reads a point in time, see [ParseTime]. Not ok when it is absent.
+func (o Object) Time(name string) (time.Time, bool) {
+	s, ok := o.text(name)
+	if !ok {
+		return time.Time{}, false
+	}
+	t, ok := ParseTime(s)
+	if !ok {
+		o.Fail(name, timeMessage)
+	}
+	return t, ok
+}
+
+// LngLat reads [longitude, latitude] in degrees; nil when it is absent.
+func (o Object) LngLat(name string) *tracking.LngLat {
+	s, ok := o.find(name)
+	if !ok {
+		return nil
+	}
+	p, ok := o.doc.lngLat(s)
+	if !ok {
+		o.Fail(name, "must be an array of two numbers, longitude (−180 to 180) and latitude (−90 to 90)")
+		return nil
+	}
+	return &p
+}
+
+func (d *document) lngLat(s span) (p tracking.LngLat, ok bool) {
+	if d.b[s.from] != '[' {
+		return p, false
+	}
+	e, more := d.elements(s, 2)
+	if len(e) != 2 || more {
+		return p, false
+	}
+	lng, ok1 := d.number(e[0])
+	lat, ok2 := d.number(e[1])
+	p = tracking.LngLat{Lng: lng, Lat: lat}
+	return p, ok1 && ok2 && p.Valid()
+}
+
+// IsText and IsArray tell a member's kind where several are allowed.
+func (o Object) IsText(name string) bool {
+	s, ok := o.find(name)
+	return ok && o.doc.b[s.from] == '"'
+}
+
+// IsArray reports whether the member is there and an array.
+func (o Object) IsArray(name string) bool {
+	s, ok := o.find(name)
+	return ok && o.doc.b[s.from] == '['
+}
+
+// Object reads an object within this one. Not ok when it is absent. What is wrong in it shows in the Err of both.
+func (o Object) Object(name string) (Object, bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return Object{}, false
+	}
+	if o.doc.b[s.from] != '{' {
+		o.Fail(name, "must be an object")
+		return Object{}, false
+	}
+	in := newObject(o.doc, s, o.Path(name))
+	in.err = o.err
+	return in, true
+}
+
+// TextMap reads an object of strings, in which a null counts as absent; nil when it is absent, not nil when it is there.
+func (o Object) TextMap(name string) map[string]string {
+	in, ok := o.Object(name)
+	if !ok {
+		return nil
+	}
+	m := make(map[string]string, len(in.members))
+	for _, e := range in.members {
+		if _, twice := m[e.key]; twice {
+			o.Fail(name, "gives a key twice")
+			return nil
+		}
+		if o.doc.b[e.raw.from] == 'n' {
+			continue
+		}
+		// The key is the caller's own word, so the field to blame is the map.
+		if o.doc.b[e.raw.from] != '"' {
+			o.Fail(name, "must hold texts only")
+			return nil
+		}
+		if o.doc.faulty(e.raw) {
+			o.Fail(name, "holds half of a surrogate pair")
+			return nil
+		}
+		v := o.doc.text(e.raw)
+		if strings.Contains(v, "\x00") || strings.Contains(e.key, "\x00") {
+			o.Fail(name, "must not hold the character U+0000")
+			return nil
+		}
+		m[e.key] = v
+	}
+	return m
+}
+
+// Element is one element of an array whose elements are judged one by one. Its error is its own.
+type Element struct {
+	doc *document
+	at  span
+}
+
+// Elements reads an array, at most max elements of it; more tells whether there are further ones. Not ok when it is absent.
+// What is wrong within an element is not an error of o, except that the whole body has to be JSON.
+func (o Object) Elements(name string, max int) (list []Element, more, ok bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return nil, false, false
+	}
+	if o.doc.b[s.from] != '[' {
+		o.Fail(name, "must be an array")
+		return nil, false, false
+	}
+	spans, more := o.doc.elements(s, max)
+	*o.apart = append(*o.apart, s)
+	list = make([]Element, len(spans))
+	for i, e := range spans {
+		list[i] = Element{o.doc, e}
+	}
+	return list, more, true
+}
+
+// Object reads the element as an object. Not ok when it is something else.
+func (e Element) Object() (Object, bool) {
+	if e.doc.b[e.at.from] != '{' {
+		return Object{}, false
+	}
+	return newObject(e.doc, e.at, ""), true
+}
