@@ -1,0 +1,83 @@
+package nearby
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// Silence is a driver who has not been heard of.
+type Silence struct {
+	ID    tracking.DriverID
+	Since time.Time // the later of his last sign of life and of going on duty
+}
+
+// Silent lists drivers, available and not yet silent, with a position or without, whose last sign of life and change of duty are both at or before
+// before, the longest silent first, at most limit. They stay in the index, and are listed again until a Put or a Move changes them.
+func (x *Index) Silent(before time.Time, limit int) []Silence {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var found []*entry
+	for len(found) < limit && len(x.silence) > 0 {
+		e := x.silence[0]
+		if now := e.lastHeard(); now != e.due {
+			e.due = now
+			heap.Fix(&x.silence, 0)
+			continue
+		}
+		if e.due > before.UnixMilli() {
+			break
+		}
+		heap.Pop(&x.silence)
+		found = append(found, e)
+	}
+	var list []Silence
+	for _, e := range found {
+		heap.Push(&x.silence, e)
+		list = append(list, Silence{e.id, time.UnixMilli(e.due).UTC()})
+	}
+	return list
+}
+
+// watch keeps e in the silence queue, or out of it.
+func (x *Index) watch(e *entry, on bool) {
+	switch {
+	case on && !e.watched:
+		e.due = e.lastHeard()
+		heap.Push(&x.silence, e)
+	case !on && e.watched:
+		heap.Remove(&x.silence, e.slot)
+	case on && e.lastHeard() < e.due:
+		e.due = e.lastHeard()
+		heap.Fix(&x.silence, e.slot)
+	}
+	e.watched = on
+}
+
+// silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver in the heap; instead it leaves him where he is,
+// too early, and he is put right when he comes up: once in a while, not with each fix.
+type silenceQueue []*entry
+
+func (q silenceQueue) Len() int { return len(q) }
+func (q silenceQueue) Less(i, j int) bool {
+	if q[i].due != q[j].due {
+		return q[i].due < q[j].due
+	}
+	return q[i].id < q[j].id
+}
+func (q silenceQueue) Swap(i, j int) {
+	q[i], q[j] = q[j], q[i]
+	q[i].slot, q[j].slot = i, j
+}
+func (q *silenceQueue) Push(e any) {
+	e.(*entry).slot = len(*q)
+	*q = append(*q, e.(*entry))
+}
+func (q *silenceQueue) Pop() any {
+	old := *q
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*q = old[:len(old)-1]
+	return e
+}
