@@ -1,0 +1,135 @@
+// Courier plays a recorded drive against a running server, as the phone of a driver: it joins with an invite code, goes on duty, starts a trip,
+// sends the fixes, stops the trip and goes off duty. At the end it says what became of every point.
+//
+//	go run ./examples/courier -code 123456 drive.gpx
+//	go run ./examples/courier -code 123456 -fast munich-1hz.json
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking/examples/courier/internal/trace"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "courier:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage is returned when the command line was wrong and that has been said.
+var errUsage = errors.New("the command line is wrong")
+
+const usage = `Usage: courier -code CODE [flags] FILE
+
+Plays FILE as the phone of a driver against a running server. FILE is a GPX file (1.0 or 1.1; all its tracks and segments are one drive),
+or a JSON array of samples {"point": "POINT(longitude latitude)", "time": "2014-09-10 06:54:07+0200"}, where time may be a counter of seconds too.
+
+The drive keeps its spacing and is shifted to now: it begins now and takes as long as it took, or with -fast it ends now and is sent at once.
+Points that have no time, no position, or the millisecond of another point are not sent.
+
+`
+
+func run(ctx context.Context, args []string, out, log io.Writer) error {
+	flags := flag.NewFlagSet("courier", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	server := flags.String("server", "", "base `URL` of the server; default the one of the invite link, else "+defaultServer)
+	code := flags.String("code", "", "6-digit invite `CODE` to join with, or the invite's link")
+	trackingID := flags.String("tracking-id", "", "tracking `ID` of the trip to start; by default one is made")
+	fast := flags.Bool("fast", false, "start the trip in the past and send everything at once, in batches")
+	patience := flags.Duration("patience", time.Minute, "how long a call is tried again while the server cannot be reached or is busy")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errUsage
+	}
+	wrong := func(message string) error {
+		fmt.Fprintf(log, "courier: %s\n\n", message)
+		flags.Usage()
+		return errUsage
+	}
+	switch {
+	case *code == "":
+		return wrong("-code is missing: an invite gives one")
+	case flags.NArg() != 1:
+		return wrong("exactly one FILE must be given, after the flags")
+	case *patience < 0:
+		return wrong("-patience cannot be negative")
+	}
+	invite := parseInvite(*code)
+	base := firstOf(*server, invite.server, defaultServer)
+	if u, err := url.Parse(base); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return wrong("the server must be given as http://HOST:PORT or https://HOST")
+	}
+
+	tr, err := trace.ReadFile(flags.Arg(0))
+	if err != nil {
+		return err
+	}
+	describe(out, filepath.Base(flags.Arg(0)), tr)
+	switch {
+	case len(tr.Points) == 0:
+		return errors.New("there is nothing to send: no point of the file has both a position and a time")
+	case tr.Duration() > maxDuration:
+		return fmt.Errorf("the drive lasts %v, more than the %v that can be played: its clock may be broken, or it is several drives", tr.Duration(), maxDuration)
+	}
+	if *trackingID == "" {
+		*trackingID = "courier-" + rand.Text()[:10]
+	}
+
+	c := newClient(base, *patience, log)
+	driver, err := c.join(ctx, invite)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Joined as driver %s.\n", driver)
+	if err := c.setAvailability(ctx, true); err != nil {
+		return err
+	}
+	rep, err := play(ctx, &appPhone{client: c, trackingID: *trackingID, out: out}, tr.Points, *fast)
+	rep.print(out)
+
+	// The driver goes off duty also when the drive was interrupted: nobody is there to take a task.
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endingTime)
+	defer cancel()
+	return errors.Join(err, c.setAvailability(ending, false))
+}
+
+const (
+	defaultServer = "http://127.0.0.1:8080"
+	maxDuration   = 31 * 24 * time.Hour
+	endingTime    = 10 * time.Second // for what is still to be said after an interrupt
+)
+
+func firstOf(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
