@@ -2,10 +2,27 @@ package tracking
 
 import (
 	"context"
+	"crypto/hmac"
+	crand "crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"hash/maphash"
+	"io"
+	"iter"
+	"log/slog"
 	"maps"
 	"math"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // AppID names an application, the tenant that rows belong to. A Service works for [DefaultApp] unless [Service.ForApp] says otherwise.
@@ -405,4 +422,1145 @@ type Delivery struct {
 	Owner   string
 	State   DeliveryState
 	RetryAt time.Time
+}
+
+// Notification is an event on its way to the embedder.
+type Notification struct {
+	App     AppID
+	Event   Event
+	Attempt int // 1 for the first
+}
+
+// A Notifier is told of every event, at least once, in order for each subject; Event.ID is the same each time. [Service.Run] calls it, outside of any
+// commit, with a context that ends after Options.NotifyTimeout. It may be called at once for different subjects. An error means that the event is
+// tried again after the next of Options.RetryWaits, and with the last of them that it is given up; a *[NotifyError] can say more.
+type Notifier interface {
+	Notify(ctx context.Context, n Notification) error
+}
+
+// NotifyError says how a failed delivery is to go on.
+type NotifyError struct {
+	Permanent  bool          // do not try again
+	RetryAfter time.Duration // wait at least this long
+	Err        error
+}
+
+func (e *NotifyError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *NotifyError) Unwrap() error { return e.Err }
+
+// A Geocoder turns addresses into points and back. [Service.Run] asks it, outside of any commit; its failure never fails an operation, and is tried again later.
+// An answer that it does not have is ErrNotFound.
+type Geocoder interface {
+	Point(ctx context.Context, address string) (LngLat, error)
+	Address(ctx context.Context, p LngLat) (string, error)
+}
+
+// Options set up a Service. The zero value of each field means its default.
+type Options struct {
+	MaxFixAge         time.Duration // how long after a sign of life a driver still counts as there; default 10 min
+	MaxOpenTasks      int           // how many open tasks a driver may get automatically; default 1; negative: no limit
+	MaxAssignDistance float64       // metres to a driver who gets a task automatically; default 0, no limit
+
+	TripTTL   time.Duration // how long a trip lives without a fix; default 2 h
+	LinkTTL   time.Duration // how long a tracking link outlives the end; default 24 h
+	InviteTTL time.Duration // how long an invite's link lives; default 24 h
+	CodeTTL   time.Duration // how long an invite's code lives; default 1 h
+
+	KeepFixes   time.Duration // default 90 days; negative: for ever
+	KeepEvents  time.Duration // finished events and notices; default 30 days; negative: for ever
+	KeepOffDuty bool          // keep the fixes of drivers who are off duty and on no trip
+
+	// Secret keys links, codes, ingest tokens and app tokens joined with a nonce; at least 32 bytes, the same for all Services on one store.
+	// Without it the store makes and keeps one: then a copy of the store's file reveals the live links.
+	Secret []byte
+
+	Notifier      Notifier        // is told of every event; default none
+	NotifyTimeout time.Duration   // for one call; default 15 s
+	RetryWaits    []time.Duration // before the first, second … try; default 0 s, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h, each with up to 10 % added
+	Geocoder      Geocoder        // default none
+
+	Now    func() time.Time // the clock; default time.Now
+	Rand   io.Reader        // for ids and secrets; it must not fail; default crypto/rand
+	Logger *slog.Logger     // default slog.Default()
+}
+
+func defaultTo[T comparable](v *T, d T) {
+	if *v == *new(T) {
+		*v = d
+	}
+}
+
+const day = 24 * time.Hour
+
+func (o Options) withDefaults() (Options, error) {
+	for name, v := range map[string]time.Duration{"MaxFixAge": o.MaxFixAge, "TripTTL": o.TripTTL, "LinkTTL": o.LinkTTL, "InviteTTL": o.InviteTTL, "CodeTTL": o.CodeTTL, "NotifyTimeout": o.NotifyTimeout} {
+		if v < 0 {
+			return o, fmt.Errorf("tracking: Options.%s is %v; it must be positive, or 0 for the default", name, v)
+		}
+		if v > 0 && v < time.Millisecond {
+			return o, fmt.Errorf("tracking: Options.%s is %v; it must be at least 1 ms", name, v)
+		}
+	}
+	if n := len(o.Secret); n > 0 && n < 32 {
+		return o, fmt.Errorf("tracking: Options.Secret has %d bytes; it needs at least 32", n)
+	}
+	if !(o.MaxAssignDistance >= 0) || math.IsInf(o.MaxAssignDistance, 0) {
+		return o, fmt.Errorf("tracking: Options.MaxAssignDistance is %v; it must be a number of metres, or 0 for no limit", o.MaxAssignDistance)
+	}
+	defaultTo(&o.MaxFixAge, 10*time.Minute)
+	defaultTo(&o.MaxOpenTasks, 1)
+	defaultTo(&o.TripTTL, 2*time.Hour)
+	defaultTo(&o.LinkTTL, day)
+	defaultTo(&o.InviteTTL, day)
+	defaultTo(&o.CodeTTL, time.Hour)
+	defaultTo(&o.KeepFixes, 90*day)
+	defaultTo(&o.KeepEvents, 30*day)
+	defaultTo(&o.NotifyTimeout, 15*time.Second)
+	if o.RetryWaits == nil {
+		o.RetryWaits = []time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+	}
+	if len(o.RetryWaits) == 0 {
+		return o, errors.New("tracking: Options.RetryWaits is empty; it needs at least one wait, before the first try")
+	}
+	o.Secret, o.RetryWaits = slices.Clone(o.Secret), slices.Clone(o.RetryWaits)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Rand == nil {
+		o.Rand = crand.Reader
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, nil
+}
+
+// Service is the delivery-tracking service of one application over a [Store]. It is safe for concurrent use.
+//
+// Its methods return *[Error]; the doc of each names the codes that are its own. Besides them every method may return
+// ErrUnavailable (the store cannot answer, or ctx ended: a change may or may not have happened, and asking again is safe) and ErrInternal.
+type Service struct {
+	*core
+	app   AppID
+	actor string
+}
+
+// core is what all scoped copies of a Service share.
+type core struct {
+	store  Store
+	opts   Options
+	owner  string // of event leases
+	ids    idSource
+	locks  stripes
+	taken  reservations
+	hub    hub
+	guard  codeGuard
+	secret atomic.Pointer[[]byte]
+
+	waiting chan struct{} // there may be a driver for a waiting task
+	events  chan struct{} // there is an event to deliver
+}
+
+// New makes a Service over store. Nil options work. It starts nothing: see [Service.Run].
+func New(store Store, opts *Options) (*Service, error) {
+	if store == nil {
+		return nil, errors.New("tracking: New needs a Store, for instance memory.New()")
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	c := &core{store: store, opts: o, waiting: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+	c.ids.rand = o.Rand
+	c.locks.init()
+	c.taken.count = map[appDriver]int{}
+	c.hub.init()
+	c.guard.sources = map[string]*codeSource{}
+	c.owner = c.ids.token(12)
+	if o.Secret != nil {
+		c.secret.Store(&o.Secret)
+	}
+	return &Service{core: c, app: DefaultApp, actor: "system"}, nil
+}
+
+// ForApp returns a copy of s that works for another application. It shares everything else, as [log/slog.Logger.With] does.
+func (s *Service) ForApp(app AppID) *Service { c := *s; c.app = app; return &c }
+
+// As returns a copy of s whose events name this actor, for instance "user:42".
+func (s *Service) As(actor string) *Service { c := *s; c.actor = actor; return &c }
+
+// App is the application s works for.
+func (s *Service) App() AppID { return s.app }
+
+// Options returns the options in force, defaults filled in, without the secret.
+func (s *Service) Options() Options {
+	o := s.opts
+	o.Secret, o.RetryWaits = nil, slices.Clone(o.RetryWaits)
+	return o
+}
+
+// Close ends every [Service.Follow], so that servers can shut down. The store stays open.
+func (s *Service) Close(context.Context) error { s.hub.close(); return nil }
+
+// now is the time of one step: UTC, whole milliseconds.
+func (c *core) now() time.Time { return stamp(c.opts.Now()) }
+
+func stamp(t time.Time) time.Time {
+	if t.IsZero() {
+		return time.Time{}
+	}
+	return time.UnixMilli(t.UnixMilli()).UTC()
+}
+
+// op runs one operation. attempt decides on what it reads and commits; it is run anew, with a new now, as long as somebody else was faster.
+// Every operation passes here: the place for a hook that counts or traces.
+func (s *Service) op(ctx context.Context, name string, attempt func(now time.Time) error) error {
+	for n := 0; ; n++ {
+		err := ctx.Err()
+		if err == nil {
+			err = attempt(s.now())
+		}
+		var moved *ConflictError
+		if err == nil {
+			return nil
+		}
+		if !errors.As(err, &moved) {
+			return s.failure(ctx, name, err)
+		}
+		if n > 0 { // the first time the other one has just finished
+			wait := time.Duration(rand.Int64N(int64(min(time.Millisecond<<min(n, 6), 50*time.Millisecond))))
+			select {
+			case <-ctx.Done():
+			case <-time.After(wait):
+			}
+		}
+	}
+}
+
+// failure is what the caller gets to see of err.
+func (s *Service) failure(ctx context.Context, name string, err error) error {
+	var e *Error
+	switch {
+	case errors.As(err, &e):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return &Error{Code: ErrUnavailable, Message: "The call was ended before it was answered.", Err: err}
+	case errors.Is(err, ErrNotFound):
+		return &Error{Code: ErrNotFound, Message: "There is no such thing.", Err: err}
+	case errors.Is(err, ErrUnavailable):
+		s.opts.Logger.ErrorContext(ctx, "store unavailable", "op", name, "err", err)
+		return &Error{Code: ErrUnavailable, Message: "The store cannot answer now; try again.", RetryAfter: time.Second, Err: err}
+	}
+	s.opts.Logger.ErrorContext(ctx, "operation failed", "op", name, "err", err)
+	return &Error{Code: ErrInternal, Message: "Something went wrong on our side.", Err: err}
+}
+
+func notFound(field, what string) error {
+	return &Error{Code: ErrNotFound, Field: field, Message: "There is no such " + what + "."}
+}
+
+func conflict(message string) error { return &Error{Code: ErrConflict, Message: message} }
+
+func invalid(field, message string) error {
+	return &Error{Code: ErrInvalid, Field: field, Message: field + " " + message}
+}
+
+// orNotFound turns the store's ErrNotFound into one that names the field.
+func orNotFound(err error, field, what string) error {
+	if errors.Is(err, ErrNotFound) {
+		return notFound(field, what)
+	}
+	return err
+}
+
+// commit applies cs and tells who follows.
+func (s *Service) commit(ctx context.Context, cs *Changeset) error {
+	cs.Deliver = s.opts.Notifier != nil
+	if err := s.store.Commit(ctx, s.app, cs); err != nil {
+		return err
+	}
+	if cs.Deliver && len(cs.Events) > 0 {
+		kick(s.events)
+	}
+	for _, e := range cs.Events {
+		s.hub.publish(s.app, e.Subject)
+		for _, n := range e.Notices {
+			s.hub.publish(s.app, Subject{KindDriver, string(n.DriverID)})
+		}
+	}
+	for _, t := range cs.Trips {
+		if t.TaskID != "" {
+			s.hub.publish(s.app, Subject{KindTask, string(t.TaskID)})
+		}
+	}
+	for _, b := range cs.Fixes {
+		s.hub.publish(s.app, Subject{KindDriver, string(b.DriverID)})
+	}
+	return nil
+}
+
+func kick(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// event makes one; what happened at at, by actor.
+func (s *Service) event(typ EventType, subject Subject, at, now time.Time, actor string, data ...string) Event {
+	e := Event{ID: s.ids.next(now), Type: typ, Time: at, RecordedAt: now, Actor: actor, Subject: subject}
+	for i := 0; i < len(data); i += 2 {
+		if data[i+1] != "" {
+			if e.Data == nil {
+				e.Data = map[string]string{}
+			}
+			e.Data[data[i]] = data[i+1]
+		}
+	}
+	return e
+}
+
+// clampAt is when a step happened: at, but not before the step before it and not after now; now if not given.
+func clampAt(at, before, now time.Time) time.Time {
+	at = stamp(at)
+	if at.IsZero() || at.After(now) {
+		return now
+	}
+	if at.Before(before) {
+		return before
+	}
+	return at
+}
+
+// idSource makes ids that sort by age: 48 bits of milliseconds and 80 random bits in base 32, lower case. Within a millisecond each is greater than the one before.
+type idSource struct {
+	mu   sync.Mutex
+	rand io.Reader
+	last [16]byte
+}
+
+const idDigits = "0123456789abcdefghjkmnpqrstvwxyz" // Crockford's base 32
+
+func (s *idSource) next(now time.Time) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], uint64(max(now.UnixMilli(), 0))<<16)
+	if string(b[:6]) <= string(s.last[:6]) {
+		b = s.last
+		for i := 15; i >= 0; i-- {
+			if b[i]++; b[i] != 0 {
+				break
+			}
+		}
+	} else {
+		s.read(b[6:])
+		b[6] &= 0x7f // room to count up
+	}
+	s.last = b
+	out := make([]byte, 0, 26)
+	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
+	for shift := 125; shift >= 0; shift -= 5 {
+		var v uint64
+		switch {
+		case shift >= 64:
+			v = hi >> (shift - 64)
+		case shift > 59:
+			v = hi<<(64-shift) | lo>>shift
+		default:
+			v = lo >> shift
+		}
+		out = append(out, idDigits[v&31])
+	}
+	return string(out)
+}
+
+func (s *idSource) read(b []byte) {
+	if _, err := io.ReadFull(s.rand, b); err != nil {
+		panic(fmt.Sprintf("tracking: Options.Rand failed: %v", err))
+	}
+}
+
+// token is a random secret of n bytes, URL-safe.
+func (s *idSource) token(n int) string {
+	b := make([]byte, n)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read(b)
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// below is a random number in [0, n).
+func (s *idSource) below(n uint32) uint32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for {
+		var b [4]byte
+		s.read(b[:])
+		if v := binary.BigEndian.Uint32(b[:]); v < math.MaxUint32/n*n { // else some would come more often
+			return v % n
+		}
+	}
+}
+
+func hashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
+
+// mac derives 18 bytes, URL-safe, from the secret and the parts; no part can pass for two.
+func (c *core) mac(ctx context.Context, parts ...string) (string, error) {
+	sum, err := c.sum(ctx, parts...)
+	if err != nil {
+		return "", err
+	}
+	return base64.RawURLEncoding.EncodeToString(sum[:18]), nil
+}
+
+func (c *core) sum(ctx context.Context, parts ...string) (Hash, error) {
+	key := c.secret.Load()
+	if key == nil {
+		made, err := c.store.Secret(ctx)
+		if err != nil {
+			return Hash{}, err
+		}
+		key = &made
+		c.secret.Store(key)
+	}
+	m := hmac.New(sha256.New, *key)
+	var n [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		m.Write(n[:])
+		io.WriteString(m, p)
+	}
+	return Hash(m.Sum(nil)), nil
+}
+
+// stripes are locks by name, in the order of their index, so that whoever takes several never waits in a ring. They only spare lost races: the store's versions guarantee.
+type stripes struct {
+	seed maphash.Seed
+	lock [256]chan struct{}
+}
+
+func (s *stripes) init() {
+	s.seed = maphash.MakeSeed()
+	for i := range s.lock {
+		s.lock[i] = make(chan struct{}, 1)
+	}
+}
+
+// take locks the names, or fails when ctx ends first.
+func (s *stripes) take(ctx context.Context, names ...string) (release func(), err error) {
+	held := make([]int, 0, len(names))
+	for _, n := range names {
+		held = append(held, int(maphash.String(s.seed, n)%uint64(len(s.lock))))
+	}
+	slices.Sort(held)
+	held = slices.Compact(held)
+	for n, i := range held {
+		select {
+		case s.lock[i] <- struct{}{}:
+		case <-ctx.Done():
+			for _, j := range held[:n] {
+				<-s.lock[j]
+			}
+			return nil, ctx.Err()
+		}
+	}
+	return func() {
+		for _, i := range held {
+			<-s.lock[i]
+		}
+	}, nil
+}
+
+type appDriver struct {
+	app    AppID
+	driver DriverID
+}
+
+// reservations count the assignments of each driver that are on their way to the store, so that others choose past him.
+type reservations struct {
+	mu    sync.Mutex
+	count map[appDriver]int
+}
+
+// first reserves the first of the candidates who stays below limit.
+func (r *reservations) first(app AppID, limit int, candidates []Driver) (d Driver, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range candidates {
+		k := appDriver{app, d.ID}
+		if limit < 0 || d.OpenTasks+r.count[k] < limit {
+			r.count[k]++
+			return d, true
+		}
+	}
+	return Driver{}, false
+}
+
+func (r *reservations) release(app AppID, d DriverID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	k := appDriver{app, d}
+	if r.count[k]--; r.count[k] <= 0 {
+		delete(r.count, k)
+	}
+}
+
+// hub wakes those who follow something. A wake-up carries nothing: who is woken reads the store again.
+type hub struct {
+	mu     sync.Mutex
+	subs   map[hubKey]map[chan struct{}]bool
+	closed chan struct{}
+	once   sync.Once
+}
+
+type hubKey struct {
+	app     AppID
+	subject Subject
+}
+
+func (h *hub) init() {
+	h.subs = map[hubKey]map[chan struct{}]bool{}
+	h.closed = make(chan struct{})
+}
+
+func (h *hub) close() { h.once.Do(func() { close(h.closed) }) }
+
+func (h *hub) publish(app AppID, s Subject) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for c := range h.subs[hubKey{app, s}] {
+		kick(c)
+	}
+}
+
+func (h *hub) subscribe(c chan struct{}, app AppID, subjects ...Subject) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range subjects {
+		k := hubKey{app, s}
+		if h.subs[k] == nil {
+			h.subs[k] = map[chan struct{}]bool{}
+		}
+		h.subs[k][c] = true
+	}
+}
+
+func (h *hub) unsubscribe(c chan struct{}, app AppID, subjects ...Subject) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, s := range subjects {
+		k := hubKey{app, s}
+		if delete(h.subs[k], c); len(h.subs[k]) == 0 {
+			delete(h.subs, k)
+		}
+	}
+}
+
+// Wakeups returns a channel that gets a value, at some time after, when one of the subjects may have changed in this process; for a driver also when he moved or
+// got a notice. It is a hint for who would else poll: read again, and poll slowly as a net under it. Call stop when done.
+// Done is closed when the Service is closed.
+func (s *Service) Wakeups(subjects ...Subject) (wake <-chan struct{}, done <-chan struct{}, stop func()) {
+	c := make(chan struct{}, 1)
+	s.hub.subscribe(c, s.app, subjects...)
+	return c, s.hub.closed, func() { s.hub.unsubscribe(c, s.app, subjects...) }
+}
+
+// check collects the first thing that is wrong with an input.
+type check struct{ err error }
+
+func (c *check) fail(field, message string) {
+	if c.err == nil {
+		c.err = invalid(field, message)
+	}
+}
+
+// text checks a free text: valid UTF-8, no U+0000, at most max characters.
+func (c *check) text(field, v string, max int) {
+	switch {
+	case !utf8.ValidString(v):
+		c.fail(field, "is not valid UTF-8.")
+	case strings.ContainsRune(v, 0):
+		c.fail(field, "must not hold the character U+0000.")
+	case len(v) > max && utf8.RuneCountInString(v) > max:
+		c.fail(field, fmt.Sprintf("is longer than %d characters.", max))
+	}
+}
+
+func isControl(r rune) bool { return r < 0x20 || r >= 0x7f && r < 0xa0 }
+
+// line checks a text that holds no control character.
+func (c *check) line(field, v string, max int) {
+	c.text(field, v, max)
+	if strings.ContainsFunc(v, isControl) {
+		c.fail(field, "must not hold control characters.")
+	}
+}
+
+// name checks an id that makes something: 1 to 128 characters, no control character, no comma, no blank at either end.
+func (c *check) name(field, v string) {
+	c.line(field, v, 128)
+	switch {
+	case v == "":
+		c.fail(field, "is required.")
+	case strings.TrimSpace(v) != v:
+		c.fail(field, "must not begin or end with a blank.")
+	case strings.Contains(v, ","):
+		c.fail(field, "must not hold a comma.")
+	}
+}
+
+func (c *check) lnglat(field string, p *LngLat) {
+	if p != nil && !p.Valid() {
+		c.fail(field, "must be a longitude from -180 to 180 and a latitude from -90 to 90.")
+	}
+}
+
+// point checks a position that becomes a fix.
+func (c *check) point(field string, p *LngLat) {
+	c.lnglat(field, p)
+	if p != nil && *p == (LngLat{}) {
+		c.fail(field, "must not be 0,0, which phones send when they do not know.")
+	}
+}
+
+func (c *check) place(field string, p *Place) {
+	if p == nil {
+		return
+	}
+	c.lnglat(field+".lnglat", p.LngLat)
+	c.text(field+".address", p.Address, 1000)
+	if p.LngLat == nil && p.Address == "" {
+		c.fail(field, "needs lnglat or an address.")
+	}
+	c.contact(field+".customer", p.Customer)
+}
+
+func (c *check) contact(field string, p *Contact) {
+	if p != nil {
+		c.text(field+".name", p.Name, 200)
+		c.text(field+".mobile", p.Mobile, 32)
+	}
+}
+
+// page checks a page and fills in its default.
+func (c *check) page(p *Page, limit int) {
+	if p.Number < 0 {
+		c.fail("page", "must be 1 or more.")
+	}
+	if p.Limit < 0 || p.Limit > 1000 {
+		c.fail("limit", "must be from 1 to 1000.")
+	}
+	defaultTo(&p.Number, 1)
+	defaultTo(&p.Limit, limit)
+}
+
+// time checks an instant: zero, or in the years 1 to 9999 UTC, which RFC 3339 can write.
+func (c *check) time(field string, t time.Time) {
+	if y := t.UTC().Year(); y < 1 || y > 9999 {
+		c.fail(field, "must be in the years 1 to 9999.")
+	}
+}
+
+// lookup reports whether an id that looks something up can name anything at all; what can't is not asked of the store.
+func lookup(id string) bool {
+	return id != "" && len(id) <= 1024 && utf8.ValidString(id) && strings.IndexByte(id, 0) < 0
+}
+
+// live reports whether the link is valid: until ttl after the end, or after it was made, whichever is later. An end that is zero has not come yet.
+func (l Link) live(ended time.Time, ttl time.Duration, now time.Time) bool {
+	if l.Hash.IsZero() {
+		return false
+	}
+	return ended.IsZero() || now.Before(ended.Add(ttl)) || now.Before(l.MadeAt.Add(ttl))
+}
+
+func (l *Link) revoke() (changed bool) {
+	changed = !l.Hash.IsZero()
+	l.Hash = Hash{}
+	return changed
+}
+
+func (s *Service) linkToken(ctx context.Context, subject Subject, generation int) (string, error) {
+	return s.mac(ctx, "link", string(s.app), string(subject.Kind), subject.ID, fmt.Sprint(generation))
+}
+
+// newLink is the link that follows old.
+func (s *Service) newLink(ctx context.Context, subject Subject, old Link, now time.Time) (Link, error) {
+	token, err := s.linkToken(ctx, subject, old.Generation+1)
+	return Link{Generation: old.Generation + 1, Hash: hashOf(token), MadeAt: now}, err
+}
+
+// link returns the token of l; when that is no longer valid it makes l anew, for the caller to commit.
+func (s *Service) link(ctx context.Context, subject Subject, l *Link, ended, now time.Time) (token string, made bool, err error) {
+	token, err = s.linkToken(ctx, subject, l.Generation)
+	if err != nil || l.live(ended, s.opts.LinkTTL, now) && hashOf(token) == l.Hash {
+		return token, false, err
+	}
+	if *l, err = s.newLink(ctx, subject, *l, now); err != nil {
+		return "", false, err
+	}
+	token, err = s.linkToken(ctx, subject, l.Generation)
+	return token, true, err
+}
+
+// Tracking is what the holder of a tracking link may see: one task or one trip, and of its driver only what lies between start and end.
+type Tracking struct {
+	Kind       SubjectKind // KindTask or KindTrip
+	Type       TaskType    // 0 for a trip
+	Status     string      // a task's status in words, a trip's as digit
+	Outcome    Outcome
+	OrderID    string
+	DriverName string         // his first name, while he is on it
+	Place      *TrackingPlace // the next one; nil when there is none
+	Time       time.Time      // of the task
+	StartedAt  time.Time
+	PickedUpAt time.Time
+	EndedAt    time.Time
+	Position   *TrackingPosition
+	Path       []LngLat // driven so far, thinned to at most 500 points
+	Ended      bool     // this is the final state
+}
+
+// TrackingPlace is a place without its contact.
+type TrackingPlace struct {
+	Address string
+	LngLat  *LngLat
+}
+
+// TrackingPosition is where the driver was last.
+type TrackingPosition struct {
+	LngLat  LngLat
+	Time    time.Time
+	Bearing Reading
+	Live    bool // not older than 5 minutes
+}
+
+const (
+	liveFor   = 5 * time.Minute
+	pathLimit = 500
+)
+
+var errNoLink = &Error{Code: ErrNotFound, Message: "This link is not valid, or no longer."}
+
+// Tracking resolves a link's token, of whatever application, to what its holder may see now. Codes: ErrNotFound for unknown, expired and revoked ones alike.
+func (s *Service) Tracking(ctx context.Context, token string) (Tracking, error) {
+	var v Tracking
+	err := s.op(ctx, "Tracking", func(now time.Time) (err error) {
+		v, _, err = s.tracking(ctx, token, now)
+		return err
+	})
+	return v, err
+}
+
+// watched is what a view was made of.
+type watched struct {
+	app      AppID
+	subjects []Subject
+}
+
+func (s *Service) tracking(ctx context.Context, token string, now time.Time) (Tracking, watched, error) {
+	hash := hashOf(token)
+	app, task, err := s.store.TaskByLink(ctx, hash)
+	if err == nil {
+		if !task.Link.live(task.CompletedAt, s.opts.LinkTTL, now) {
+			return Tracking{}, watched{}, errNoLink
+		}
+		return s.ForApp(app).taskTracking(ctx, task, now)
+	}
+	if !errors.Is(err, ErrNotFound) {
+		return Tracking{}, watched{}, err
+	}
+	app, trip, err := s.store.TripByLink(ctx, hash)
+	if errors.Is(err, ErrNotFound) {
+		return Tracking{}, watched{}, errNoLink
+	}
+	if err != nil {
+		return Tracking{}, watched{}, err
+	}
+	svc := s.ForApp(app)
+	if trip, err = svc.currentTrip(ctx, trip.ID, now); err != nil {
+		return Tracking{}, watched{}, err
+	}
+	if !trip.Link.live(trip.EndedAt, s.opts.LinkTTL, now) || trip.Link.Hash != hash {
+		return Tracking{}, watched{}, errNoLink
+	}
+	v := Tracking{Kind: KindTrip, Status: fmt.Sprint(int(trip.Status)), StartedAt: trip.StartedAt, EndedAt: trip.EndedAt, Ended: trip.Status != Active, Place: viewPlace(trip.Dest)}
+	w := watched{app, []Subject{{KindTrip, string(trip.ID)}, {KindDriver, string(trip.DriverID)}}}
+	return v, w, svc.showDriver(ctx, &v, trip, now)
+}
+
+func (s *Service) taskTracking(ctx context.Context, t Task, now time.Time) (Tracking, watched, error) {
+	v := Tracking{
+		Kind: KindTask, Type: t.Type, Status: string(t.Status), Outcome: t.Outcome, OrderID: t.OrderID, Time: t.Time,
+		StartedAt: t.StartedAt, PickedUpAt: t.PickedUpAt, EndedAt: t.CompletedAt, Ended: t.Status == StatusCompleted,
+	}
+	v.Place = viewPlace(t.Drop)
+	if t.Type == Pickup || t.Type == PickupAndDrop && t.PickedUpAt.IsZero() && !v.Ended {
+		v.Place = viewPlace(t.Pickup)
+	}
+	w := watched{s.app, []Subject{t.subject()}}
+	if t.Status != StatusInProgress {
+		return v, w, nil
+	}
+	w.subjects = append(w.subjects, Subject{KindDriver, string(t.DriverID)})
+	trip, err := s.store.ActiveTrip(ctx, s.app, t.trackingID())
+	if errors.Is(err, ErrNotFound) {
+		return v, w, nil
+	}
+	if err != nil {
+		return v, w, err
+	}
+	if trip, err = s.currentTrip(ctx, trip.ID, now); err != nil || trip.DriverID != t.DriverID {
+		return v, w, err
+	}
+	return v, w, s.showDriver(ctx, &v, trip, now)
+}
+
+func viewPlace(p *Place) *TrackingPlace {
+	if p == nil {
+		return nil
+	}
+	return &TrackingPlace{Address: p.Address, LngLat: clonePtr(p.LngLat)}
+}
+
+// showDriver adds what only an active trip shows.
+func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, now time.Time) error {
+	if trip.Status != Active {
+		return nil
+	}
+	d, err := s.store.Driver(ctx, s.app, trip.DriverID)
+	if errors.Is(err, ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if words := strings.Fields(d.Name); len(words) > 0 {
+		v.DriverName = words[0]
+	}
+	if f := d.Position.Fix; d.Position.Located() && !f.Time.Before(trip.StartedAt) {
+		v.Position = &TrackingPosition{LngLat: f.LngLat, Time: f.Time, Bearing: f.Bearing, Live: now.Sub(f.Time) <= liveFor}
+	}
+	for f, err := range s.store.Fixes(ctx, s.app, trip.DriverID, FixRange{From: trip.StartedAt}) {
+		if err != nil {
+			return err
+		}
+		if n := len(v.Path); n == 0 || v.Path[n-1] != f.LngLat {
+			v.Path = append(v.Path, f.LngLat)
+		}
+	}
+	v.Path = thin(v.Path, pathLimit)
+	return nil
+}
+
+// thin leaves at most n points of a line, first and last among them: those without which the line would be off by the most
+// (Ramer 1972, Douglas and Peucker 1973; the tolerance doubles from 2 m until n suffice).
+func thin(line []LngLat, n int) []LngLat {
+	for tolerance := 2.0; len(line) > n; tolerance *= 2 {
+		keep := make([]bool, len(line))
+		keep[0], keep[len(line)-1] = true, true
+		type span struct{ from, to int }
+		for stack := []span{{0, len(line) - 1}}; len(stack) > 0; {
+			sp := stack[len(stack)-1]
+			stack = stack[:len(stack)-1]
+			worst, at := tolerance, -1
+			for i := sp.from + 1; i < sp.to; i++ {
+				if d := offLine(line[i], line[sp.from], line[sp.to]); d > worst {
+					worst, at = d, i
+				}
+			}
+			if at >= 0 {
+				keep[at] = true
+				stack = append(stack, span{sp.from, at}, span{at, sp.to})
+			}
+		}
+		left := make([]LngLat, 0, n)
+		for i, k := range keep {
+			if k {
+				left = append(left, line[i])
+			}
+		}
+		line = left
+	}
+	return line
+}
+
+// offLine is the distance in metres of p from the line between a and b, on the plane that touches the Earth at p; good enough to thin a drawn line.
+func offLine(p, a, b LngLat) float64 {
+	const m = EarthRadius * math.Pi / 180
+	cos := math.Cos(p.Lat * math.Pi / 180)
+	xy := func(q LngLat) (x, y float64) {
+		return math.Remainder(q.Lng-p.Lng, 360) * m * cos, (q.Lat - p.Lat) * m
+	}
+	ax, ay := xy(a)
+	bx, by := xy(b)
+	dx, dy := bx-ax, by-ay
+	t := 0.0
+	if l := dx*dx + dy*dy; l > 0 {
+		t = min(max(-(ax*dx+ay*dy)/l, 0), 1)
+	}
+	return math.Hypot(ax+t*dx, ay+t*dy)
+}
+
+// followPoll is how often a follower reads without being woken: the net under wake-ups, for other processes and for what changes by time alone.
+const followPoll = 10 * time.Second
+
+// Follow yields what the holder of a link may see, now and whenever it changes; who is slow skips to the newest. It ends after the final state,
+// after an error (ErrNotFound when the link has died), when ctx ends, and when the Service is closed.
+func (s *Service) Follow(ctx context.Context, token string) iter.Seq2[Tracking, error] {
+	return func(yield func(Tracking, error) bool) {
+		wake := make(chan struct{}, 1)
+		var last *Tracking
+		var on watched
+		defer func() { s.hub.unsubscribe(wake, on.app, on.subjects...) }()
+		for {
+			var v Tracking
+			var w watched
+			err := s.op(ctx, "Follow", func(now time.Time) (err error) {
+				v, w, err = s.tracking(ctx, token, now)
+				return err
+			})
+			if err != nil {
+				if ctx.Err() == nil {
+					yield(Tracking{}, err)
+				}
+				return
+			}
+			if w.app != on.app || !slices.Equal(w.subjects, on.subjects) { // listen first, then read, or a change falls between
+				s.hub.unsubscribe(wake, on.app, on.subjects...)
+				s.hub.subscribe(wake, w.app, w.subjects...)
+				on = w
+				continue
+			}
+			if last == nil || !reflect.DeepEqual(*last, v) {
+				if !yield(v, nil) {
+					return
+				}
+				last = &v
+			}
+			if v.Ended {
+				return
+			}
+			poll := time.NewTimer(followPoll)
+			select {
+			case <-wake:
+			case <-poll.C:
+			case <-ctx.Done():
+				poll.Stop()
+				return
+			case <-s.hub.closed:
+				poll.Stop()
+				return
+			}
+			poll.Stop()
+		}
+	}
+}
+
+// Events lists an application's events in order of commit, and tells whether there are further ones. Limit is at most 1000; 0 means 100.
+// Codes: ErrInvalid; ErrNotFound when f.After is no event that is still kept.
+func (s *Service) Events(ctx context.Context, f EventFilter) (list []Event, more bool, err error) {
+	if f.Limit < 0 || f.Limit > 1000 {
+		return nil, false, invalid("limit", "must be from 1 to 1000.")
+	}
+	defaultTo(&f.Limit, 100)
+	if f.After != "" && !lookup(f.After) {
+		return nil, false, notFound("after", "event")
+	}
+	if f.Subject != (Subject{}) && !lookup(f.Subject.ID) {
+		return nil, false, nil
+	}
+	err = s.op(ctx, "Events", func(time.Time) (err error) {
+		list, more, err = s.store.Events(ctx, s.app, f)
+		return orNotFound(err, "after", "event")
+	})
+	return list, more, err
+}
+
+// Replay gives events whose delivery was given up back to be delivered anew.
+func (s *Service) Replay(ctx context.Context, ids ...string) error {
+	back := make([]Delivery, 0, len(ids))
+	for _, id := range ids {
+		back = append(back, Delivery{App: s.app, EventID: id, State: Released})
+	}
+	err := s.op(ctx, "Replay", func(time.Time) error { return s.store.FinishEvents(ctx, back) })
+	if err == nil {
+		kick(s.events)
+	}
+	return err
+}
+
+// leaseFor is how long a worker may keep a subject's events to itself.
+const leaseFor = 2 * time.Minute
+
+// DeliverEvents hands the events that are due to the Notifier, and reports how many it took. Without a Notifier there are none. [Service.Run] does this, without
+// waiting for slow receivers.
+func (s *Service) DeliverEvents(ctx context.Context) (int, error) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	return s.deliver(ctx, make(chan struct{}, 16), &wg)
+}
+
+// deliver leases events and has each subject's delivered, in order, by a goroutine of its own; at most cap(slots) at once.
+func (s *Service) deliver(ctx context.Context, slots chan struct{}, wg *sync.WaitGroup) (int, error) {
+	if s.opts.Notifier == nil {
+		return 0, nil
+	}
+	free := cap(slots) - len(slots)
+	if free == 0 {
+		return 0, nil
+	}
+	now := s.now()
+	until := now.Add(leaseFor)
+	leased, err := s.store.LeaseEvents(ctx, Lease{Owner: s.owner, Now: now, Until: until, Limit: 4 * free})
+	if err != nil {
+		return 0, s.failure(ctx, "DeliverEvents", err)
+	}
+	queues := map[hubKey][]Leased{}
+	var order []hubKey
+	for _, l := range leased {
+		k := hubKey{l.App, l.Event.Subject}
+		if queues[k] == nil {
+			order = append(order, k)
+		}
+		queues[k] = append(queues[k], l)
+	}
+	for _, k := range order {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots; kick(s.events) }()
+			done := s.deliverQueue(ctx, queues[k], until)
+			// What was sent is to be noted even when ctx has ended meanwhile.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.NotifyTimeout)
+			defer cancel()
+			if err := s.store.FinishEvents(ctx, done); err != nil {
+				s.opts.Logger.ErrorContext(ctx, "noting deliveries failed; they will be sent again", "err", err)
+			}
+		})
+	}
+	return len(leased), nil
+}
+
+// deliverQueue delivers one subject's events up to the first that fails.
+func (s *Service) deliverQueue(ctx context.Context, queue []Leased, until time.Time) []Delivery {
+	var done []Delivery
+	stopped := false
+	for _, l := range queue {
+		d := Delivery{App: l.App, EventID: l.Event.ID, Owner: s.owner, State: Released}
+		if !stopped && ctx.Err() == nil && s.now().Add(s.opts.NotifyTimeout).Before(until) {
+			err := s.notify(ctx, l)
+			switch {
+			case err == nil:
+				d.State = Delivered
+			case ctx.Err() == nil:
+				d.State, d.RetryAt = s.retryOf(l.Attempt, err)
+				level := slog.LevelWarn
+				if d.State == Dead {
+					level = slog.LevelError
+				}
+				s.opts.Logger.Log(ctx, level, "delivery failed", "event", l.Event.ID, "type", l.Event.Type, "attempt", l.Attempt, "state", d.State, "err", err)
+			}
+		}
+		stopped = stopped || d.State == Retry || d.State == Released
+		done = append(done, d)
+	}
+	return done
+}
+
+// notify calls the Notifier; its panic is an error like any other.
+func (s *Service) notify(ctx context.Context, l Leased) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.opts.NotifyTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the Notifier panicked: %v", p)
+		}
+	}()
+	return s.opts.Notifier.Notify(ctx, Notification{App: l.App, Event: l.Event.Clone(), Attempt: l.Attempt})
+}
+
+// retryOf says how a delivery goes on after its n-th try failed.
+func (s *Service) retryOf(n int, err error) (DeliveryState, time.Time) {
+	var e *NotifyError
+	said := errors.As(err, &e)
+	if said && e.Permanent || n >= len(s.opts.RetryWaits) {
+		return Dead, time.Time{}
+	}
+	wait := s.opts.RetryWaits[n]
+	if wait > 10 {
+		wait += time.Duration(rand.Int64N(int64(wait / 10)))
+	}
+	if said {
+		wait = max(wait, e.RetryAfter)
+	}
+	return Retry, s.now().Add(wait)
+}
+
+// Purge removes a small step of what is older than Options.KeepFixes and KeepEvents, and reports how many rows. [Service.Run] calls it.
+func (s *Service) Purge(ctx context.Context) (Purged, error) {
+	now := s.now()
+	b := Before{Limit: 1000}
+	if s.opts.KeepFixes > 0 {
+		b.Fixes = now.Add(-s.opts.KeepFixes)
+	}
+	if s.opts.KeepEvents > 0 {
+		b.Events = now.Add(-s.opts.KeepEvents)
+	}
+	p, err := s.store.Purge(ctx, b)
+	if err != nil {
+		return p, s.failure(ctx, "Purge", err)
+	}
+	return p, nil
+}
+
+// Run does what nobody asks for: it delivers events, serves waiting tasks, ends trips whose time is up, notices drivers who have fallen silent, geocodes, and purges.
+// It loops over the exported single steps, and returns, with ctx's error, only when ctx ends: a store that is away is logged and tried again.
+// Run it once in each process; several processes on one store share the work.
+func (s *Service) Run(ctx context.Context) error {
+	var wg, deliveries sync.WaitGroup
+	slots := make(chan struct{}, 64)
+	loop := func(name string, every time.Duration, wake <-chan struct{}, step func(context.Context) (int, error)) {
+		wg.Go(func() { s.loop(ctx, name, every, wake, step) })
+	}
+	loop("DeliverEvents", time.Second, s.events, func(ctx context.Context) (int, error) { return s.deliver(ctx, slots, &deliveries) })
+	loop("AssignWaiting", 500*time.Millisecond, s.waiting, s.AssignWaiting)
+	loop("EndDueTrips", time.Second, nil, s.EndDueTrips)
+	loop("MarkSilent", time.Second, nil, s.MarkSilent)
+	loop("Geocode", time.Second, nil, s.Geocode)
+	loop("Purge", time.Minute, nil, func(ctx context.Context) (int, error) { p, err := s.Purge(ctx); return p.Total(), err })
+	wg.Wait()
+	deliveries.Wait()
+	return ctx.Err()
+}
+
+// loop runs a step again at once while it finds something to do, else when woken, and at least each time that every has passed.
+func (s *Service) loop(ctx context.Context, name string, every time.Duration, wake <-chan struct{}, step func(context.Context) (int, error)) {
+	wait := time.Duration(0)
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-wake:
+		case <-timer.C:
+		}
+		timer.Stop()
+		n, err := step(ctx)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			s.opts.Logger.ErrorContext(ctx, "step failed; it will be tried again", "step", name, "err", err)
+			wait = min(max(2*wait, every), 30*time.Second)
+		case n > 0:
+			wait = 0
+		default:
+			wait = every
+		}
+	}
 }
