@@ -416,12 +416,9 @@ func (s *Service) MarkSilent(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, s.failure(ctx, "MarkSilent", err)
 	}
-	for i, d := range due {
-		if err := s.ForApp(d.App).markSilent(ctx, DriverID(d.Subject.ID)); err != nil && !errors.Is(err, ErrNotFound) {
-			return i, err
-		}
-	}
-	return len(due), nil
+	return s.each(ctx, due, func(svc *Service, subject Subject) (bool, error) {
+		return true, svc.markSilent(ctx, DriverID(subject.ID))
+	})
 }
 
 // silentBefore: who was last heard of at this moment or earlier is silent at now.

@@ -219,7 +219,7 @@ func (t Task) unassigned(now time.Time) (Task, bool, error) {
 	case t.Status == StatusCreated && !t.Waiting:
 		return t, false, nil
 	case t.Status == StatusCreated:
-		t.Waiting, t.UpdatedAt = false, now
+		t.Waiting = false // nobody outside can see this: no event, and UpdatedAt stays
 		return t, true, nil
 	}
 	return t.freed(now), true, nil
@@ -504,10 +504,13 @@ func (s *Service) createAssigned(ctx context.Context, t *Task, created Event, no
 	older, found, err := s.waitingFor(ctx, d)
 	if found || err != nil {
 		s.taken.release(s.app, d.ID)
-		if err == nil {
-			_, err = s.assignWaiting(ctx, older)
+		if err != nil {
+			return false, err
 		}
-		return false, cmp.Or(err, error(errAgain))
+		if _, err := s.assignWaiting(ctx, older); err != nil {
+			return false, err
+		}
+		return false, errAgain
 	}
 	defer s.taken.release(s.app, d.ID)
 	next, _, err := t.assigned(d.ID, true, now)
@@ -779,8 +782,7 @@ func (s *Service) UnassignTask(ctx context.Context, id TaskID) (Task, error) {
 			return t, nil, err
 		}
 		cs := &Changeset{}
-		if !t.Open() { // it only waited: that is a change of what will be done, not of who does it
-			cs.Events = append(cs.Events, s.event(TaskUpdated, t.subject(), now, now, s.actor, "fields", "waiting"))
+		if !t.Open() { // it only waited
 			return next, cs, nil
 		}
 		e := s.event(TaskUnassigned, t.subject(), now, now, s.actor, "driver_id", string(t.DriverID))
@@ -1042,23 +1044,12 @@ func (s *Service) Geocode(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, s.failure(ctx, "Geocode", err)
 	}
-	n := 0
-	for _, d := range due {
-		svc, filled := s.ForApp(d.App).As("system"), false
-		switch d.Subject.Kind {
-		case KindTask:
-			filled, err = svc.geocodeTask(ctx, TaskID(d.Subject.ID))
-		case KindTrip:
-			filled, err = svc.geocodeTrip(ctx, TripID(d.Subject.ID))
+	return s.each(ctx, due, func(svc *Service, subject Subject) (bool, error) {
+		if subject.Kind == KindTask {
+			return svc.geocodeTask(ctx, TaskID(subject.ID))
 		}
-		if err != nil {
-			return n, err
-		}
-		if filled {
-			n++
-		}
-	}
-	return n, nil
+		return svc.geocodeTrip(ctx, TripID(subject.ID))
+	})
 }
 
 // ask calls the Geocoder with a time limit; ok tells that it had an answer.

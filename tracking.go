@@ -1,6 +1,7 @@
 package tracking
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	crand "crypto/rand"
@@ -588,8 +589,12 @@ func New(store Store, opts *Options) (*Service, error) {
 	return &Service{core: c, app: DefaultApp, actor: "system"}, nil
 }
 
-// ForApp returns a copy of s that works for another application. It shares everything else, as [log/slog.Logger.With] does.
-func (s *Service) ForApp(app AppID) *Service { c := *s; c.app = app; return &c }
+// ForApp returns a copy of s that works for another application; "" means [DefaultApp]. It shares everything else, as [log/slog.Logger.With] does.
+func (s *Service) ForApp(app AppID) *Service {
+	c := *s
+	c.app = cmp.Or(app, DefaultApp)
+	return &c
+}
 
 // As returns a copy of s whose events name this actor, for instance "user:42".
 func (s *Service) As(actor string) *Service { c := *s; c.actor = actor; return &c }
@@ -1537,6 +1542,25 @@ func (s *Service) Run(ctx context.Context) error {
 	wg.Wait()
 	deliveries.Wait()
 	return ctx.Err()
+}
+
+// each does something about each row that is due, on behalf of the system, and counts for how many do says that it was done. One that fails holds up no other;
+// one that has gone meanwhile is none.
+func (s *Service) each(ctx context.Context, due []Due, do func(svc *Service, subject Subject) (bool, error)) (n int, err error) {
+	var errs []error
+	for _, d := range due {
+		done, err := do(s.ForApp(d.App).As("system"), d.Subject)
+		switch {
+		case ctx.Err() != nil:
+			return n, s.failure(ctx, "Run", ctx.Err())
+		case errors.Is(err, ErrNotFound):
+		case err != nil:
+			errs = append(errs, err)
+		case done:
+			n++
+		}
+	}
+	return n, errors.Join(errs...)
 }
 
 // loop runs a step again at once while it finds something to do, else when woken, and at least each time that every has passed.

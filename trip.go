@@ -507,8 +507,8 @@ func (s *Service) addresses(ctx context.Context, t *Trip, now time.Time) error {
 }
 
 func (s *Service) geocodeTrip(ctx context.Context, id TripID) (bool, error) {
-	t, err := s.Trip(ctx, id)
-	if err != nil {
+	var t Trip
+	if err := s.op(ctx, "Geocode", func(now time.Time) (err error) { t, err = s.currentTrip(ctx, id, now); return err }); err != nil {
 		return false, err
 	}
 	look := func(at *LngLat, address string) (name string) {
@@ -520,7 +520,7 @@ func (s *Service) geocodeTrip(ctx context.Context, id TripID) (bool, error) {
 	}
 	start, end := look(t.StartsAt, t.StartLocation), look(t.EndsAt, t.EndLocation)
 	filled := false
-	err = s.op(ctx, "Geocode", func(now time.Time) error {
+	err := s.op(ctx, "Geocode", func(now time.Time) error {
 		next, err := s.trip(ctx, id)
 		if err != nil || next.GeocodeAt.IsZero() {
 			return err
@@ -556,19 +556,16 @@ func (s *Service) endDue(ctx context.Context, now time.Time) error {
 	}
 }
 
-// EndDueTrips ends trips of all applications whose time is up, or moves their ttl if fixes carry them on, and reports how many it looked at. [Service.Run] calls it;
+// EndDueTrips ends trips of all applications whose time is up, or moves their ttl if fixes carry them on, and reports how many. [Service.Run] calls it;
 // whoever reads a trip sees it as of now all the same.
 func (s *Service) EndDueTrips(ctx context.Context) (int, error) {
 	due, err := s.store.Due(ctx, DueQuery{Kind: DueTrips, Before: s.now(), Limit: 100})
 	if err != nil {
 		return 0, s.failure(ctx, "EndDueTrips", err)
 	}
-	for i, d := range due {
-		if err := s.ForApp(d.App).settleDue(ctx, TripID(d.Subject.ID)); err != nil {
-			return i, err
-		}
-	}
-	return len(due), nil
+	return s.each(ctx, due, func(svc *Service, subject Subject) (bool, error) {
+		return true, svc.settleDue(ctx, TripID(subject.ID))
+	})
 }
 
 func (s *Service) settleDue(ctx context.Context, id TripID) error {
