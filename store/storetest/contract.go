@@ -1,0 +1,12 @@
+package storetest
+
+import "slices"
+
+// contractChecks has a case for each sentence of the comments on tracking.Store and its parts.
+func contractChecks() []check {
+	return slices.Concat(
+		commitChecks(), uniqueChecks(), deleteChecks(), storeChecks(),
+		taskChecks(), tripChecks(), driverChecks(), inviteChecks(),
+		fixChecks(), eventChecks(), deliveryChecks(), sweepChecks(),
+	)
+}
