@@ -176,6 +176,22 @@ func (o Object) Int(name string) (int, bool) {
 	return n, true
 }
 
+// Digits reads an integer, or a text of any kind that may stand for one, as it is written. Not ok when it is absent.
+func (o Object) Digits(name string) (string, bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return "", false
+	}
+	if o.doc.b[s.from] == '"' {
+		return o.text(name)
+	}
+	if lit := string(o.doc.b[s.from:s.to]); strings.Trim(lit, "-0123456789") == "" {
+		return lit, true
+	}
+	o.Fail(name, "must be an integer or a text of digits")
+	return "", false
+}
+
 // Float reads a number that float64 can hold. Not ok when it is absent.
 func (o Object) Float(name string) (float64, bool) {
 	s, ok := o.find(name)

@@ -18,9 +18,14 @@ type Query struct {
 type param struct{ name, value string }
 
 // ParseQuery reads a query string. A semicolon, a bad escape and a parameter that comes twice are errors, whether anybody asks for it or not.
-func ParseQuery(raw string) (Query, error) {
+func ParseQuery(raw string) (Query, error) { return parseParams(raw, "query") }
+
+// ParseForm reads a body of application/x-www-form-urlencoded by the same rules.
+func ParseForm(body string) (Query, error) { return parseParams(body, "form") }
+
+func parseParams(raw, what string) (Query, error) {
 	q := Query{err: new(*tracking.Error)}
-	malformed := &tracking.Error{Code: tracking.ErrInvalid, Message: "The query is malformed: it holds a semicolon or an incomplete % escape."}
+	malformed := &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " is malformed: it holds a semicolon or an incomplete % escape."}
 	if strings.Contains(raw, ";") {
 		return q, malformed
 	}
@@ -36,7 +41,7 @@ func ParseQuery(raw string) (Query, error) {
 			return q, malformed
 		}
 		if _, twice := seen[name]; twice {
-			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The query gives a parameter twice."}
+			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
 		}
 		seen[name] = struct{}{}
 		q.params = append(q.params, param{name, value})

@@ -1,0 +1,112 @@
+package httpadapter
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// answer is what a route's handler makes. The error of write is for the log: an answer that has begun cannot become another one.
+type answer interface {
+	write(h *Handler, w *recorder, r *request) error
+}
+
+// success is the usual answer: the envelope with its data.
+type success struct {
+	Message string `json:"message"`
+	Success bool   `json:"success"`
+	Data    any    `json:"data,omitempty"`
+}
+
+func ok(message string, data any) (answer, error) { return success{message, true, data}, nil }
+
+func (s success) write(h *Handler, w *recorder, r *request) error {
+	return h.writeJSON(w, r, http.StatusOK, s)
+}
+
+// list is the data of an answer that has a single name.
+type list map[string]any
+
+// writeJSON encodes first, so that a value that cannot be encoded is an error and no half answer.
+func (h *Handler) writeJSON(w http.ResponseWriter, r *request, status int, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		body, _ = encode(failure{Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id}})
+		status = http.StatusInternalServerError
+	}
+	jsonHeaders(w.Header())
+	return firstError(err, h.writeBody(w, r, status, body))
+}
+
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+func firstError(errs ...error) error {
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		return errs[i]
+	}
+	return nil
+}
+
+func jsonHeaders(hd http.Header) {
+	hd.Set("Cache-Control", "no-store")
+	hd.Set("X-Content-Type-Options", "nosniff")
+	hd.Set("Content-Type", "application/json; charset=utf-8")
+}
+
+// writeBody sends a whole answer within the time for one write.
+func (h *Handler) writeBody(w http.ResponseWriter, r *request, status int, body []byte) error {
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	h.extend(w)
+	w.WriteHeader(status)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	_, err := w.Write(body)
+	return err
+}
+
+// extend gives the next write its time. Servers that cannot do it have limits of their own.
+func (h *Handler) extend(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
+}
+
+// writeOptions answers OPTIONS.
+func (h *Handler) writeOptions(w *recorder, r *request, allow []string) {
+	hd := w.Header()
+	hd.Set("Allow", strings.Join(allow, ", "))
+	hd.Set("Cache-Control", "no-store")
+	hd.Set("X-Content-Type-Options", "nosniff")
+	if hd.Get("Access-Control-Allow-Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
+		hd.Set("Access-Control-Allow-Methods", strings.Join(allow, ", "))
+		hd.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Api-Key")
+		hd.Set("Access-Control-Max-Age", "600")
+	}
+	h.extend(w)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// writeCORS lets a page of a configured origin read the answer. Credentials of browsers are never allowed; keys and tokens are sent by hand.
+func (h *Handler) writeCORS(hd http.Header, r *request, rt *route) {
+	if len(h.opts.CORSOrigins) == 0 {
+		return
+	}
+	hd.Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	open := rt != nil && rt.who == public && slices.Contains(h.opts.CORSOrigins, "*")
+	switch {
+	case open:
+		hd.Set("Access-Control-Allow-Origin", "*")
+	case origin != "" && origin != "*" && slices.Contains(h.opts.CORSOrigins, origin):
+		hd.Set("Access-Control-Allow-Origin", origin)
+	}
+}

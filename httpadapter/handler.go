@@ -1,0 +1,327 @@
+package httpadapter
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/microcosm-cc/bluemonday"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
+)
+
+// Options set up a [Handler]. The zero value of each field means its default.
+type Options struct {
+	// Authenticate tells who is calling an application route, before the handler of that route runs. An error that is no [*tracking.Error]
+	// is answered as unauthorized. The default is [KeyAuth] with Keys.
+	Authenticate func(*http.Request) (Principal, error)
+
+	// Keys are API keys fixed by the program, besides those that the store keeps. They are used by the default of Authenticate only.
+	Keys map[string]Principal
+
+	// BaseURL is the public address of the server, such as "https://example.com", that links begin with. It may have a path when a proxy in front takes
+	// that path away. The default is the scheme and host of each request, of which the host is the caller's word.
+	BaseURL string
+
+	// Prefix is a path such as "/delivery" under which everything is served; the default is none. Links carry it.
+	Prefix string
+
+	// ClientIP tells where a request comes from, for counting wrong codes. The default is the peer address, which behind a proxy is the proxy's.
+	// The zero address counts as one source of its own.
+	ClientIP func(*http.Request) netip.Addr
+
+	// CORSOrigins are the origins, such as "https://shop.example", whose pages may call. "*" stands for all and opens only the routes
+	// that need neither key nor token. The default is none.
+	CORSOrigins []string
+
+	// FrameAncestors are the sources that may show tracking pages in a frame, as in the CSP directive frame-ancestors; the default is "*".
+	FrameAncestors []string
+
+	// Health is asked by GET /healthz, which is served only if it is set. An error is answered 503 and logged.
+	Health func(context.Context) error
+
+	// ReadTimeout limits how long a body may take to arrive; default 10 s.
+	ReadTimeout time.Duration
+
+	// WriteTimeout limits how long a single write of an answer may take, a streamed one included; default 30 s.
+	WriteTimeout time.Duration
+
+	// Heartbeat is the longest silence on a live stream; default 15 s.
+	Heartbeat time.Duration
+
+	// MaxStreams is how many live streams one tracking link may have at once; default 200.
+	MaxStreams int
+
+	// Logger gets one line a request. It never holds keys, tokens or query strings. The default is slog.Default().
+	Logger *slog.Logger
+}
+
+// Principal is who calls an application route.
+type Principal struct {
+	App   tracking.AppID // default: the application of the Service that the Handler was made with
+	Actor string         // what events name, such as "user:42"; default "key:static"
+}
+
+func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
+	if o.Authenticate == nil {
+		for key := range o.Keys {
+			if key == "" {
+				return o, errors.New("httpadapter: Options.Keys holds an empty key; a key needs at least one character")
+			}
+		}
+		o.Authenticate = KeyAuth(svc, o.Keys)
+	}
+	if o.BaseURL != "" {
+		u, err := url.Parse(o.BaseURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return o, errors.New("httpadapter: Options.BaseURL must be an http or https address without query, such as https://example.com")
+		}
+		o.BaseURL = strings.TrimRight(o.BaseURL, "/")
+	}
+	if o.Prefix != "" {
+		o.Prefix = strings.TrimRight(o.Prefix, "/")
+		if o.Prefix != "" && (o.Prefix[0] != '/' || strings.Contains(o.Prefix, "//") || strings.ContainsAny(o.Prefix, "?#%{} ")) {
+			return o, errors.New("httpadapter: Options.Prefix must be a plain path such as /delivery")
+		}
+	}
+	for _, origin := range o.CORSOrigins {
+		u, err := url.Parse(origin)
+		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
+			return o, fmt.Errorf("httpadapter: Options.CORSOrigins: %q is no origin; it needs scheme and host only, such as https://shop.example", origin)
+		}
+	}
+	for _, source := range o.FrameAncestors {
+		if source == "" || strings.ContainsAny(source, ";, \t\r\n") {
+			return o, fmt.Errorf("httpadapter: Options.FrameAncestors: %q is no single CSP source, such as https://shop.example or 'self'", source)
+		}
+	}
+	if o.FrameAncestors == nil {
+		o.FrameAncestors = []string{"*"}
+	}
+	for _, d := range []struct {
+		name  string
+		value *time.Duration
+		unset time.Duration
+	}{{"ReadTimeout", &o.ReadTimeout, 10 * time.Second}, {"WriteTimeout", &o.WriteTimeout, 30 * time.Second}, {"Heartbeat", &o.Heartbeat, 15 * time.Second}} {
+		if *d.value < 0 {
+			return o, fmt.Errorf("httpadapter: Options.%s is %v; it must be positive, or 0 for %v", d.name, *d.value, d.unset)
+		}
+		if *d.value == 0 {
+			*d.value = d.unset
+		}
+	}
+	if o.MaxStreams < 0 {
+		return o, fmt.Errorf("httpadapter: Options.MaxStreams is %d; it must be positive, or 0 for 200", o.MaxStreams)
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 200
+	}
+	if o.ClientIP == nil {
+		o.ClientIP = peerIP
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, nil
+}
+
+// Handler serves the HTTP interface. It is safe for concurrent use.
+type Handler struct {
+	svc    *tracking.Service
+	opts   Options
+	table  map[int][]*route // by the number of path segments
+	feeds  feeds
+	clean  *bluemonday.Policy // for descriptions
+	layout *template.Template // of pages
+}
+
+// New makes a Handler for svc. Nil options work: then the keys are those that the store keeps.
+func New(svc *tracking.Service, opts *Options) (*Handler, error) {
+	if svc == nil {
+		return nil, errors.New("httpadapter: New needs a Service")
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	o, err := opts.withDefaults(svc)
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{svc: svc, opts: o, table: map[int][]*route{}, clean: descPolicy(), layout: template.Must(template.New("page").Parse(pageLayout))}
+	h.feeds.open = map[string]*feed{}
+	for _, rt := range h.routes() {
+		rt.segments = strings.Split(rt.pattern[1:], "/")
+		h.table[len(rt.segments)] = append(h.table[len(rt.segments)], &rt)
+	}
+	return h, nil
+}
+
+// Mount registers the handler's paths under the prefix on mux: /v1/, /track/, /join/, /driver/, /ingest/, and /healthz if Options.Health is set.
+//
+// A mux of net/http answers a path that is not clean, such as //v1/task?apikey=KEY, with a redirect to the clean one, and the key is in its Location header
+// and body. The redirect goes to the caller who sent the key, but it may pass logs on its way. A server that has nothing else to serve can use the Handler itself,
+// which answers such paths with 404.
+func (h *Handler) Mount(mux *http.ServeMux) {
+	for _, p := range []string{"/v1", "/track", "/join", "/driver", "/ingest"} {
+		// Without the pattern that has no slash at its end, the mux would redirect there, too.
+		mux.Handle(h.opts.Prefix+p, h)
+		mux.Handle(h.opts.Prefix+p+"/", h)
+	}
+	if h.opts.Health != nil {
+		mux.Handle(h.opts.Prefix+"/healthz", h)
+	}
+}
+
+// request is one call, as the handlers of routes see it.
+type request struct {
+	*http.Request
+	w     http.ResponseWriter
+	id    string
+	route *route
+	path  map[string]string // by the names in the route's pattern
+	query strict.Query
+
+	svc    *tracking.Service // for the caller's application, in the caller's name
+	driver tracking.DriverID // on a driver's routes: the caller
+}
+
+// ServeHTTP answers one call.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	start := time.Now()
+	r := &request{Request: hr, w: w, id: newRequestID(), svc: h.svc}
+	rec := &recorder{ResponseWriter: w}
+	var cause error
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			cause = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			if rec.status != 0 { // too late for an answer: break it off, so that nobody takes it for whole
+				h.log(r, rec.status, start, cause)
+				panic(http.ErrAbortHandler)
+			}
+			h.writeError(rec, r, &tracking.Error{Code: tracking.ErrInternal, Message: "Something went wrong on our side."})
+		}
+		h.log(r, rec.status, start, cause)
+	}()
+	if hr.Body != nil && hr.Body != http.NoBody {
+		// An unread body is read by the server after the answer, so the limit has to stand before anything is refused.
+		// It can fail only where the server is not net/http's, which then has limits of its own.
+		_ = http.NewResponseController(w).SetReadDeadline(start.Add(h.opts.ReadTimeout))
+	}
+	cause = h.serve(rec, r)
+}
+
+// serve runs the checks in their order and then the route. The error is for the log; the answer has been given.
+func (h *Handler) serve(w *recorder, r *request) error {
+	fail := func(err error) error {
+		h.writeError(w, r, err)
+		return err
+	}
+	found, allow := h.match(r)
+	if found == nil && allow == nil {
+		return fail(errNoPath)
+	}
+	h.writeCORS(w.Header(), r, found)
+	if r.Method == http.MethodOptions {
+		h.writeOptions(w, r, allow)
+		return nil
+	}
+	if found == nil {
+		w.Header().Set("Allow", strings.Join(allow, ", "))
+		return fail(errMethod)
+	}
+	r.route = found
+
+	if found.lenient {
+		res, err := found.handle(r)
+		if err != nil {
+			return fail(err)
+		}
+		return res.write(h, w, r)
+	}
+	if len(r.URL.RawQuery) > maxQuery {
+		return fail(errLongQuery)
+	}
+	var err error
+	if r.query, err = strict.ParseQuery(r.URL.RawQuery); err != nil && found.who != public {
+		return fail(err)
+	}
+	if err := h.authorize(r); err != nil {
+		return fail(err)
+	}
+	res, err := found.handle(r)
+	if err != nil {
+		return fail(err)
+	}
+	return res.write(h, w, r)
+}
+
+// log writes the line of one call. The path is the route's pattern, because a path may hold a token.
+func (h *Handler) log(r *request, status int, start time.Time, cause error) {
+	level := slog.LevelInfo
+	if status >= 500 {
+		level = slog.LevelError
+	}
+	attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status), slog.Duration("took", time.Since(start))}
+	if r.route != nil {
+		attrs = append(attrs, slog.String("route", r.route.pattern))
+		if r.route.who != public {
+			attrs = append(attrs, slog.String("app", string(r.svc.App())))
+		}
+	}
+	if cause != nil && level == slog.LevelError {
+		attrs = append(attrs, slog.String("err", cause.Error()))
+	}
+	h.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
+}
+
+// knownMethod keeps words of the caller's own out of the log.
+func knownMethod(m string) string {
+	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}, m) {
+		return m
+	}
+	return "other"
+}
+
+func newRequestID() string {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: see crypto/rand
+	return hex.EncodeToString(b[:])
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *recorder) Write(b []byte) (int, error) {
+	if w.status == 0 {
+		w.status = http.StatusOK
+	}
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }

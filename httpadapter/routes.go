@@ -1,0 +1,147 @@
+package httpadapter
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// who may call a route.
+type who int
+
+const (
+	public      who = iota
+	application     // with an API key
+	driver          // with a driver's app token
+)
+
+// route is one line of the table.
+type route struct {
+	method   string
+	pattern  string // segments in braces take anything that is not empty
+	who      who
+	handle   func(*request) (answer, error)
+	page     bool // errors are shown as a page
+	lenient  bool // the query is the handler's own business
+	segments []string
+}
+
+// routes is the whole interface.
+func (h *Handler) routes() []route {
+	const get, post = http.MethodGet, http.MethodPost
+	list := []route{
+		{method: post, pattern: "/v1/task/create", who: application, handle: h.createTask},
+		{method: get, pattern: "/v1/task/list", who: application, handle: h.listTasks},
+		{method: get, pattern: "/v1/task", who: application, handle: h.getTask},
+		{method: post, pattern: "/v1/task/assign", who: application, handle: h.assignTask},
+		{method: post, pattern: "/v1/task/unassign", who: application, handle: h.unassignTask},
+		{method: post, pattern: "/v1/task/update", who: application, handle: h.updateTask},
+		{method: post, pattern: "/v1/task/cancel", who: application, handle: h.cancelTask},
+		{method: post, pattern: "/v1/task/complete", who: application, handle: h.completeTask},
+		{method: get, pattern: "/v1/task/trackingurl/{task_id}", who: application, handle: h.taskLink},
+		{method: post, pattern: "/v1/task/trackingurl/revoke", who: application, handle: h.revokeTaskLink},
+
+		{method: get, pattern: "/v1/trips", who: application, handle: h.listTrips},
+		{method: get, pattern: "/v1/trips/{trip_id}", who: application, handle: h.getTrip},
+		{method: get, pattern: "/v1/triphistory/{trip_id}", who: application, handle: h.tripHistory},
+		{method: get, pattern: "/v1/trips/trackingurl/{trip_id}", who: application, handle: h.tripLink},
+		{method: post, pattern: "/v1/trips/trackingurl/revoke", who: application, handle: h.revokeTripLink},
+		{method: post, pattern: "/v1/assign_trip", who: application, handle: h.requestTrip},
+
+		{method: get, pattern: "/v1/users/drivers", who: application, handle: h.listDrivers},
+		{method: get, pattern: "/v1/users/driver", who: application, handle: h.getDriver},
+		{method: post, pattern: "/v1/users/driver", who: application, handle: h.saveDriver},
+		{method: post, pattern: "/v1/users/driver/revoke", who: application, handle: h.revokeDriver},
+		{method: post, pattern: "/v1/users/driver/delete", who: application, handle: h.deleteDriver},
+		{method: post, pattern: "/v1/invite_user", who: application, handle: h.invite},
+		{method: get, pattern: "/v1/events", who: application, handle: h.events},
+
+		{method: post, pattern: "/v1/driver/join", handle: h.join},
+		{method: get, pattern: "/v1/driver/me", who: driver, handle: h.driverMe},
+		{method: post, pattern: "/v1/driver/availability", who: driver, handle: h.driverAvailability},
+		{method: post, pattern: "/v1/driver/fixes", who: driver, handle: h.driverFixes},
+		{method: get, pattern: "/v1/driver/tasks", who: driver, handle: h.driverTasks},
+		{method: post, pattern: "/v1/driver/tasks/{task_id}/start", who: driver, handle: h.driverStartTask},
+		{method: post, pattern: "/v1/driver/tasks/{task_id}/pickup", who: driver, handle: h.driverPickUpTask},
+		{method: post, pattern: "/v1/driver/tasks/{task_id}/complete", who: driver, handle: h.driverFinishTask},
+		{method: post, pattern: "/v1/driver/tasks/{task_id}/decline", who: driver, handle: h.driverDeclineTask},
+		{method: get, pattern: "/v1/driver/trips", who: driver, handle: h.driverTrips},
+		{method: post, pattern: "/v1/driver/trips", who: driver, handle: h.driverStartTrip},
+		{method: post, pattern: "/v1/driver/trips/{trip_id}/stop", who: driver, handle: h.driverStopTrip},
+		{method: post, pattern: "/v1/driver/trips/{trip_id}/discard", who: driver, handle: h.driverDiscardTrip},
+		{method: get, pattern: "/v1/driver/requests", who: driver, handle: h.driverRequests},
+
+		{method: get, pattern: "/track/{token}", page: true, lenient: true, handle: h.trackPage},
+		{method: get, pattern: "/track/{token}/state", lenient: true, handle: h.trackState},
+		{method: get, pattern: "/track/{token}/live", lenient: true, handle: h.trackLive},
+		{method: get, pattern: "/join/{token}", page: true, lenient: true, handle: h.joinPage},
+	}
+	if h.opts.Health != nil {
+		list = append(list, route{method: get, pattern: "/healthz", lenient: true, handle: h.health})
+	}
+	return list
+}
+
+// match finds the route of a call and fills in the request's path values. Allow names the methods of the path, whatever the call's method; nil: there is no such path.
+// Paths are compared segment by segment and as they came: none is cleaned, and nothing is redirected.
+func (h *Handler) match(r *request) (found *route, allow []string) {
+	path, ok := strings.CutPrefix(r.URL.EscapedPath(), h.opts.Prefix+"/")
+	if !ok {
+		return nil, nil
+	}
+	segments := strings.Split(path, "/")
+	if len(segments) > 8 {
+		return nil, nil
+	}
+	for i, s := range segments {
+		var err error
+		if segments[i], err = url.PathUnescape(s); err != nil {
+			return nil, nil
+		}
+	}
+	method := r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet
+	}
+	var wild bool
+	for _, rt := range h.table[len(segments)] {
+		values, ok := rt.match(segments)
+		if !ok {
+			continue
+		}
+		allow = append(allow, rt.method)
+		if rt.method == method && (found == nil || wild && values == nil) {
+			found, r.path, wild = rt, values, values != nil
+		}
+	}
+	if allow == nil {
+		return nil, nil
+	}
+	if slices.Contains(allow, http.MethodGet) {
+		allow = append(allow, http.MethodHead)
+	}
+	allow = append(allow, http.MethodOptions)
+	slices.Sort(allow)
+	return found, slices.Compact(allow)
+}
+
+// match compares a path's segments, and returns what stands for the names in braces.
+func (rt *route) match(segments []string) (values map[string]string, ok bool) {
+	for i, want := range rt.segments {
+		if want[0] != '{' {
+			if segments[i] != want {
+				return nil, false
+			}
+			continue
+		}
+		if segments[i] == "" {
+			return nil, false
+		}
+		if values == nil {
+			values = map[string]string{}
+		}
+		values[want[1:len(want)-1]] = segments[i]
+	}
+	return values, true
+}

@@ -1,0 +1,253 @@
+package httpadapter
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"iter"
+	"mime/multipart"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
+)
+
+const statusMessage = "must be 0 (all), 1 (active), 2 (stopped) or 3 (discarded)"
+
+func (h *Handler) listTrips(r *request) (answer, error) {
+	f := tracking.TripFilter{Page: r.page(), DriverID: tracking.DriverID(r.query.Filter("operator_id")), TrackingID: tracking.TrackingID(r.query.Filter("tracking_id"))}
+	status, _ := r.query.Int("status", 0, 3, statusMessage)
+	f.Status = tracking.TripStatus(status)
+	if err := r.query.Err(); err != nil {
+		return nil, err
+	}
+	trips, more, err := r.svc.Trips(r.Context(), f)
+	if err != nil {
+		return nil, err
+	}
+	return ok("Trips", list{"trips": mapped(trips, tripOf), "has_more": more})
+}
+
+func (h *Handler) getTrip(r *request) (answer, error) {
+	t, err := r.svc.Trip(r.Context(), tracking.TripID(r.path["trip_id"]))
+	if err != nil {
+		return nil, err
+	}
+	return ok("Trip", list{"trip": tripDetail{tripOf(t.Trip), t.Distance, float64(t.Moving.Milliseconds()) / 1000}})
+}
+
+func (h *Handler) tripHistory(r *request) (answer, error) {
+	t, path, err := r.svc.TripPath(r.Context(), tracking.TripID(r.path["trip_id"]))
+	if err != nil {
+		return nil, err
+	}
+	return history{t, path}, nil
+}
+
+// history streams a path, which may be far larger than memory should hold at once.
+type history struct {
+	trip tracking.Trip
+	path iter.Seq2[tracking.Fix, error]
+}
+
+func (a history) write(h *Handler, w *recorder, r *request) error {
+	next, stop := iter.Pull2(a.path)
+	defer stop()
+	f, err, more := next() // a store that cannot answer says so at the first fix, while there is still time for an error
+	if err != nil {
+		h.writeError(w, r, err)
+		return err
+	}
+	jsonHeaders(w.Header())
+	h.extend(w)
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	out := bufio.NewWriterSize(deadlined{h, w}, 32<<10)
+	out.WriteString(`{"message":"Trip History","success":true,"data":{"loc":[`)
+	var b []byte
+	for first := true; more; f, err, more = next() {
+		if err != nil {
+			// The status line is gone. A body cut short is the only way left to say that it is not whole.
+			h.opts.Logger.ErrorContext(r.Context(), "trip history broken off", "request_id", r.id, "err", err)
+			panic(http.ErrAbortHandler)
+		}
+		b = b[:0]
+		if !first {
+			b = append(b, ',')
+		}
+		first = false
+		b = append(b, `{"lnglat":[`...)
+		b = strconv.AppendFloat(b, f.LngLat.Lng, 'f', -1, 64)
+		b = append(b, ',')
+		b = strconv.AppendFloat(b, f.LngLat.Lat, 'f', -1, 64)
+		b = append(b, `],"event_id":`...)
+		b = appendText(b, f.EventID)
+		b = append(b, `,"time":"`...)
+		b = f.Time.UTC().AppendFormat(b, timeLayout)
+		b = append(b, `"}`...)
+		if _, err := out.Write(b); err != nil {
+			return err // the caller has gone
+		}
+	}
+	b = append(b[:0], `],"tracking_id":`...)
+	b = appendText(b, string(a.trip.TrackingID))
+	b = append(b, `,"trip_id":`...)
+	b = appendText(b, string(a.trip.ID))
+	b = append(b, "}}\n"...)
+	out.Write(b)
+	return out.Flush()
+}
+
+func appendText(b []byte, s string) []byte {
+	if s == "" {
+		return append(b, `""`...)
+	}
+	lit, _ := json.Marshal(s) // a string always can
+	return append(b, lit...)
+}
+
+// deadlined gives each write its own time.
+type deadlined struct {
+	h *Handler
+	w http.ResponseWriter
+}
+
+func (d deadlined) Write(b []byte) (int, error) {
+	d.h.extend(d.w)
+	return d.w.Write(b)
+}
+
+func (h *Handler) tripLink(r *request) (answer, error) {
+	token, err := r.svc.TripLink(r.Context(), tracking.TripID(r.path["trip_id"]))
+	if err != nil {
+		return nil, err
+	}
+	return ok("Trip - Web Url Generated", list{"webUrl": h.base(r) + "/track/" + token})
+}
+
+func (h *Handler) revokeTripLink(r *request) (answer, error) {
+	o, err := r.json()
+	if err != nil {
+		return nil, err
+	}
+	id := o.ID("trip_id")
+	if err := o.Err(); err != nil {
+		return nil, err
+	}
+	if err := r.svc.RevokeTripLink(r.Context(), tracking.TripID(id)); err != nil {
+		return nil, err
+	}
+	return ok("Trip - Web Url Revoked", nil)
+}
+
+// requestTrip takes its parameters from the body, as JSON or as a form, or from the query; a parameter that is in both has to be the same.
+func (h *Handler) requestTrip(r *request) (answer, error) {
+	params := []string{"tracking_id", "user_id", "message", "dest", "desc"}
+	body, err := r.textsOfBody(params)
+	if err != nil {
+		return nil, err
+	}
+	given := map[string]string{}
+	for _, name := range params {
+		inQuery, ok1 := r.query.Text(name)
+		inBody, ok2 := body[name]
+		if ok1 && ok2 && inQuery != inBody {
+			r.query.Fail(name, "is in the query and in the body with different values")
+		}
+		if given[name] = inQuery; !ok1 {
+			given[name] = inBody
+		}
+	}
+	for _, name := range params[:2] {
+		if given[name] == "" {
+			r.query.Fail(name, "is required")
+		}
+	}
+	if err := r.query.Err(); err != nil {
+		return nil, err
+	}
+	err = r.svc.RequestTrip(r.Context(), tracking.NewRequest{
+		DriverID: tracking.DriverID(given["user_id"]), TrackingID: tracking.TrackingID(given["tracking_id"]),
+		Message: given["message"], Dest: given["dest"], Desc: given["desc"],
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ok("Request sent to Operator", nil)
+}
+
+// textsOfBody reads the named texts from a JSON or form body. There may be no body.
+func (r *request) textsOfBody(names []string) (map[string]string, error) {
+	texts := map[string]string{}
+	typ, params, err := mediaType(r)
+	if r.ContentLength == 0 {
+		return texts, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch typ {
+	case "", "application/json":
+		o, err := r.optionalJSON()
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if name == "dest" && o.IsArray(name) {
+				if p := o.LngLat(name); p != nil {
+					texts[name] = decimal(p.Lng) + "," + decimal(p.Lat)
+				}
+			} else if v, ok := o.Text(name); ok {
+				texts[name] = v
+			}
+		}
+		return texts, o.Err()
+
+	case "application/x-www-form-urlencoded":
+		b, err := readBody(r, maxBody)
+		if err != nil {
+			return nil, err
+		}
+		form, err := strict.ParseForm(string(b))
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if v, ok := form.Text(name); ok {
+				texts[name] = v
+			}
+		}
+		return texts, form.Err()
+
+	case "multipart/form-data":
+		b, err := readBody(r, maxBody)
+		if err != nil {
+			return nil, err
+		}
+		return multipartTexts(b, params["boundary"], names)
+	}
+	return nil, &tracking.Error{Code: codeMediaType, Message: "The body must be JSON or a form."}
+}
+
+func multipartTexts(body []byte, boundary string, names []string) (map[string]string, error) {
+	malformed := &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not a valid form."}
+	form, err := multipart.NewReader(bytes.NewReader(body), boundary).ReadForm(maxBody)
+	if err != nil {
+		return nil, malformed
+	}
+	defer form.RemoveAll()
+	texts := map[string]string{}
+	for name, values := range form.Value {
+		if len(values) > 1 {
+			return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The form gives a parameter twice."}
+		}
+		if slices.Contains(names, name) {
+			texts[name] = values[0]
+		}
+	}
+	return texts, nil
+}
