@@ -4,19 +4,19 @@
 // it sends, so that one handler serves them all:
 //
 //	func (h *handler) ingest(w http.ResponseWriter, r *http.Request) {
-//		driver, ok := h.driverOf(r.PathValue("token"))
-//		if !ok {
-//			http.Error(w, "unknown token", http.StatusUnauthorized)
+//		app, driver, err := h.svc.AuthenticateDriver(r.Context(), tracking.IngestToken, r.PathValue("token"))
+//		if err != nil {
+//			http.Error(w, "unknown token", http.StatusUnauthorized) // or 503, if that is what err says
 //			return
 //		}
 //		req, err := ingest.Read(w, r)
-//		if err != nil { // more than MaxBody, or the phone hung up
-//			http.Error(w, "too large", http.StatusRequestEntityTooLarge)
+//		if err != nil {
+//			http.Error(w, "too large", http.StatusRequestEntityTooLarge) // or the phone hung up
 //			return
 //		}
-//		msg := ingest.Decode(req, time.Now())
-//		for batch := range msg.Batches(1000) {
-//			if err := h.record(r.Context(), driver, batch); err != nil {
+//		msg := ingest.Decode(req, h.svc.Options().Now())
+//		for fixes := range msg.Batches(1000) {
+//			if _, err := h.svc.ForApp(app).RecordFixes(r.Context(), driver, fixes); err != nil {
 //				http.Error(w, "try again", http.StatusServiceUnavailable)
 //				return
 //			}

@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -54,6 +55,11 @@ func (f *Fanout) Notify(ctx context.Context, n tracking.Notification) error {
 			continue
 		}
 		wg.Go(func() {
+			defer func() { // the service would catch it, but not in this goroutine
+				if p := recover(); p != nil {
+					errs[i] = fmt.Errorf("webhook: a notifier panicked: %v", p)
+				}
+			}()
 			own := n
 			own.Event = n.Event.Clone()
 			errs[i] = to.Notify(ctx, own)

@@ -118,6 +118,14 @@ func TestFanoutIsParallel(t *testing.T) {
 	})
 }
 
+func TestFanoutSurvivesPanic(t *testing.T) {
+	good := scripted()
+	f := webhook.NewFanout(&webhook.Recorder{Answer: func(context.Context, tracking.Notification) error { panic("oops") }}, good)
+	if err := f.Notify(t.Context(), assigned); err == nil || len(good.Events()) != 1 {
+		t.Errorf("%v, and the other was told %d times", err, len(good.Events()))
+	}
+}
+
 // What is remembered stays bounded when a notifier is down for a long time.
 func TestFanoutForgets(t *testing.T) {
 	good, flaky := scripted(), &webhook.Recorder{Answer: func(_ context.Context, n tracking.Notification) error {
