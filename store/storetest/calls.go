@@ -208,12 +208,18 @@ func calls() []call {
 	commit("Trips", "a trip", conflict, change(func(cs, all *tracking.Changeset) { cs.Trips = all.Trips }))
 	commit("Drivers", "a driver", conflict, change(func(cs, all *tracking.Changeset) { cs.Drivers = all.Drivers }))
 	commit("DeleteDrivers", "a driver's end", conflict, change(func(cs, all *tracking.Changeset) { cs.DeleteDrivers = all.Drivers }))
-	commit("Invites", "an invite", conflict, change(func(cs, all *tracking.Changeset) { cs.Invites = all.Invites }))
+	commit("Invites", "an invite", conflict, change(func(cs, all *tracking.Changeset) {
+		cs.Invites = all.Invites
+		cs.Invites[0].CodeHash = hash(98)
+	}))
 	commit("Invites", "an invite anew", conflict, change(func(cs, all *tracking.Changeset) {
 		cs.Invites = all.Invites
 		cs.Invites[0].Version, cs.Invites[0].CodeHash = 0, hash(99)
 	}))
-	commit("Keys", "a key", conflict, change(func(cs, all *tracking.Changeset) { cs.Keys = all.Keys }))
+	commit("Keys", "a key", conflict, change(func(cs, all *tracking.Changeset) {
+		cs.Keys = all.Keys
+		cs.Keys[0].Hash = hash(97)
+	}))
 	commit("Push", "a request", conflict, change(func(cs, all *tracking.Changeset) { cs.Push = all.Push }))
 	commit("CloseRequests", "a request's end", nothing, change(func(cs, all *tracking.Changeset) {
 		cs.CloseRequests = []tracking.RequestID{all.Push[0].RequestID}

@@ -14,7 +14,9 @@
 //
 // [Run] closes each store that it opened.
 //
-// The tests come in tiers. "contract" has a case for each sentence of the comments on [tracking.Store] and its parts.
+// The tests come in tiers. "contract" has a case for each sentence of the comments on [tracking.Store] and its parts; "parity" looks at what stores
+// tend to do differently: milliseconds, case, Unicode, the edges of the map, ties, empty against nil, large numbers, shared memory; "tenant" calls
+// everything for a foreign application.
 //
 // No test sleeps or reads the clock.
 package storetest
@@ -46,6 +48,8 @@ type tier struct {
 func tiers() []tier {
 	return []tier{
 		{"contract", contractChecks},
+		{"parity", parityChecks},
+		{"tenant", tenantChecks},
 	}
 }
 
