@@ -24,14 +24,14 @@ type Driver struct {
 	Available  bool // on duty
 	Properties map[string]string
 
-	OpenTasks int       // tasks assigned to or in progress with him
+	OpenTasks int       // tasks assigned to or in progress with the driver
 	Silent    bool      // available, but not heard of for Options.MaxFixAge
 	DutyAt    time.Time // when Available last changed; zero: never
-	OffDutyAt time.Time // when he last went off duty; zero: never. With Available, he was off duty from here to DutyAt
+	OffDutyAt time.Time // when the driver last went off duty; zero: never. With Available, that lasted from here to DutyAt
 
 	TokenGeneration int  // raised by joining and by revoking
-	AppToken        Hash // of the token his app acts with; zero: none
-	IngestToken     Hash // of the token in the URL that his phone app posts to; zero: none
+	AppToken        Hash // of the token the driver's app acts with; zero: none
+	IngestToken     Hash // of the token in the URL that the phone app posts to; zero: none
 
 	CreatedAt time.Time
 	UpdatedAt time.Time
@@ -125,7 +125,7 @@ type SaveDriver struct {
 	Email      *string
 	Available  *bool
 	Properties map[string]string // replaces all; empty and not nil removes all; up to 50, keys up to 64 characters, values up to 256
-	LngLat     *LngLat           // where he is now; never a jump, and kept whatever his duty
+	LngLat     *LngLat           // where the driver is now; never a jump, and kept on duty or off
 }
 
 func (n SaveDriver) check() error {
@@ -235,7 +235,7 @@ func (s *Service) setDuty(d *Driver, available bool, at, now time.Time, actor st
 	return s.event(typ, d.subject(), at, now, actor)
 }
 
-// SetAvailability is a driver's word that he goes on or off duty; his tasks and trips stay with him. It is a sign of life. At is when, as in [Step].
+// SetAvailability puts a driver on or off duty, at the driver's word; tasks and trips stay as they are. It is a sign of life. At is when, as in [Step].
 // Codes: ErrNotFound.
 func (s *Service) SetAvailability(ctx context.Context, id DriverID, available bool, at time.Time) (Driver, error) {
 	var saved Driver
@@ -297,7 +297,7 @@ func (s *Service) Drivers(ctx context.Context, f DriverFilter) (list []Driver, m
 }
 
 // DeleteDriver erases a driver: record, tokens, invite, requests, notices, position and fixes. Tasks and trips keep the bare id.
-// Codes: ErrNotFound; ErrConflict while he has open tasks or active trips.
+// Codes: ErrNotFound; ErrConflict while the driver has open tasks or active trips.
 func (s *Service) DeleteDriver(ctx context.Context, id DriverID) error {
 	return s.op(ctx, "DeleteDriver", func(now time.Time) error {
 		if err := s.endDue(ctx, now); err != nil {
@@ -410,7 +410,7 @@ func (s *Service) heard(ctx context.Context, id DriverID) error {
 }
 
 // MarkSilent notes the available drivers, of all applications, who have not been heard of for Options.MaxFixAge: each fires driver.silent once, and is not
-// offered anything until he is heard of again. It reports how many. [Service.Run] calls it.
+// offered anything until heard of again. It reports how many. [Service.Run] calls it.
 func (s *Service) MarkSilent(ctx context.Context) (int, error) {
 	due, err := s.store.Due(ctx, DueQuery{Kind: DueSilence, Before: s.silentBefore(s.now()), Limit: 100})
 	if err != nil {
@@ -442,7 +442,7 @@ func (s *Service) markSilent(ctx context.Context, id DriverID) error {
 }
 
 // Notices lists what a driver has been told, those with an id greater than after, at most limit (1 to 100; 0 means 100). Lost tells that the place is gone:
-// read his tasks and requests instead, and go on from latest. Codes: ErrNotFound; ErrInvalid.
+// read the driver's tasks and requests instead, and go on from the end of the feed. Codes: ErrNotFound; ErrInvalid.
 func (s *Service) Notices(ctx context.Context, driver DriverID, after int64, limit int) (list []Notice, lost bool, err error) {
 	if limit < 0 || limit > 100 {
 		return nil, false, invalid("limit", "must be from 1 to 100.")

@@ -61,7 +61,7 @@ type NewInvite struct {
 	Email    *string
 }
 
-// Invitation is what to share with a driver: either way lets him join, once.
+// Invitation is what to share with a driver: either way to join works, once.
 type Invitation struct {
 	DriverID      DriverID
 	Token         string // for the link; lives until LinkExpiresAt
@@ -70,7 +70,7 @@ type Invitation struct {
 	CodeExpiresAt time.Time
 }
 
-// InviteDriver invites a driver, who exists from then on, and kills an older invite of his. Codes: ErrInvalid.
+// InviteDriver invites a driver, who exists from then on, and kills an older invite of the same driver. Codes: ErrInvalid.
 //
 // A code is one of 900,000: a guess hits one of n live codes with a chance of n / 900,000. See [Service.Join] for how guesses are limited.
 func (s *Service) InviteDriver(ctx context.Context, n NewInvite) (Invitation, error) {
@@ -132,19 +132,19 @@ type Join struct {
 	Source string // who asks, for the limit on wrong codes: the peer's address; "" is a source too
 }
 
-// Joined is what a driver gets by joining. His older tokens are dead.
+// Joined is what a driver gets by joining. The older tokens are dead.
 type Joined struct {
 	App         AppID
 	Driver      Driver
 	Token       string // acts as the driver
-	IngestToken string // can only record his fixes
+	IngestToken string // can only record the driver's fixes
 }
 
 const nonceFor = 10 * time.Minute
 
 var errNoInvite = &Error{Code: ErrNotFound, Message: "This invite or code is not valid, or no longer."}
 
-// Join makes a driver's phone his. It works across applications: the invite says which one.
+// Join ties a phone to the driver who was invited. It works across applications: the invite says which one.
 //
 // Wrong codes are counted: after 5 a source waits 15 minutes, after 5 more an hour, then a day; over all sources at most 20 wrong codes a minute are looked at.
 // Links are never limited. Codes: ErrNotFound, the same for wrong, expired and used ones; ErrRateLimited; ErrInvalid.
@@ -259,7 +259,7 @@ func (s *Service) ingestToken(ctx context.Context, d DriverID, generation int) (
 	return s.mac(ctx, "ingest", string(s.app), string(d), fmt.Sprint(generation))
 }
 
-// IngestToken returns the token for the URL that the driver's phone app posts to. Codes: ErrNotFound; ErrConflict when he has not joined, or the secret is another now.
+// IngestToken returns the token for the URL that the driver's phone app posts to. Codes: ErrNotFound; ErrConflict when the driver has not joined, or the secret is another now.
 func (s *Service) IngestToken(ctx context.Context, driver DriverID) (token string, err error) {
 	err = s.op(ctx, "IngestToken", func(time.Time) error {
 		d, err := s.driver(ctx, driver)
@@ -278,7 +278,7 @@ func (s *Service) IngestToken(ctx context.Context, driver DriverID) (token strin
 	return token, err
 }
 
-// RevokeTokens makes a driver's tokens dead; he can join again. Codes: ErrNotFound.
+// RevokeTokens makes a driver's tokens dead, until the next joining. Codes: ErrNotFound.
 func (s *Service) RevokeTokens(ctx context.Context, driver DriverID) error {
 	return s.op(ctx, "RevokeTokens", func(time.Time) error {
 		d, err := s.driver(ctx, driver)

@@ -495,7 +495,7 @@ func (s *Service) CreateTask(ctx context.Context, n NewTask) (Task, error) {
 // errAgain makes op decide anew.
 var errAgain = &ConflictError{Kind: KindTask}
 
-// createAssigned creates t with a driver, if there is one. Tasks that wait longer for a driver like him go first.
+// createAssigned creates t with a driver, if there is one. Tasks that have waited longer for such a driver go first.
 func (s *Service) createAssigned(ctx context.Context, t *Task, created Event, now time.Time) (done bool, err error) {
 	d, ok, err := s.choose(ctx, *t, now)
 	if err != nil || !ok {
@@ -535,7 +535,7 @@ func (s *Service) reread(ctx context.Context, t *Task) error {
 }
 
 // choose finds and reserves the driver who is to get t automatically: of those on offer the nearest, of equally near ones the one with fewer open tasks, then by id.
-// Whoever gets one releases him.
+// Whoever gets one releases the reservation.
 func (s *Service) choose(ctx context.Context, t Task, now time.Time) (Driver, bool, error) {
 	for limit := 8; ; limit *= 4 {
 		list, err := s.store.Offers(ctx, s.app, Offer{
@@ -758,7 +758,7 @@ func (s *Service) Tasks(ctx context.Context, f TaskFilter) (list []Task, more bo
 	return list, more, err
 }
 
-// AssignTask gives a task to a driver, who is told; so is the one who had it. Any driver of the application may get it, whatever his state.
+// AssignTask gives a task to a driver, who is told; so is the one who had it. Any driver of the application may get it, on duty or off, free or full.
 // To the same driver again is nothing. Codes: ErrNotFound; ErrConflict when it is completed, or in progress with another.
 func (s *Service) AssignTask(ctx context.Context, id TaskID, driver DriverID) (Task, error) {
 	return s.changeTask(ctx, "AssignTask", id, []string{"driver:" + string(s.app) + ":" + string(driver)}, func(t Task, now time.Time) (Task, *Changeset, error) {
@@ -870,7 +870,7 @@ func (s *Service) CompleteTask(ctx context.Context, id TaskID, c Completion) (Ta
 	return s.endTask(ctx, "CompleteTask", "", id, c.Outcome, c.Reason, Step{})
 }
 
-// FinishTask is a driver's word that his task has ended; its trip ends with it. Codes: ErrInvalid; ErrNotFound when it is not his;
+// FinishTask ends a task at its driver's word; its trip ends with it. Codes: ErrInvalid; ErrNotFound when it is another driver's;
 // ErrConflict when it is not in progress, or has ended otherwise.
 func (s *Service) FinishTask(ctx context.Context, driver DriverID, id TaskID, c Completion, step Step) (Task, error) {
 	if err := first(step.check(), c.normalize()); err != nil {
@@ -907,9 +907,9 @@ func (s *Service) endTask(ctx context.Context, name string, driver DriverID, id 
 	})
 }
 
-// Step is a driver's word on something he did.
+// Step is what a driver reports of something done.
 type Step struct {
-	At     time.Time // when, by his phone; clamped to between the step before and now; zero: now
+	At     time.Time // when, by the phone; clamped to between the step before and now; zero: now
 	LngLat *LngLat   // where; nil: not said
 }
 
@@ -940,7 +940,7 @@ func first(errs ...error) error {
 }
 
 // DeclineTask gives a task back that has not been started. Assigned automatically, it goes to another driver; this one will not be asked again.
-// Codes: ErrInvalid; ErrNotFound when it is not his; ErrConflict when it is in progress or completed.
+// Codes: ErrInvalid; ErrNotFound when it is another driver's; ErrConflict when it is in progress or completed.
 func (s *Service) DeclineTask(ctx context.Context, driver DriverID, id TaskID, reason string, step Step) (Task, error) {
 	var c check
 	c.text("reason", reason, 200)
@@ -959,7 +959,7 @@ func (s *Service) DeclineTask(ctx context.Context, driver DriverID, id TaskID, r
 }
 
 // PickUpTask notes that the goods of a task with pickup and drop are on board. Again is nothing.
-// Codes: ErrInvalid; ErrNotFound when it is not his; ErrConflict when it is not in progress.
+// Codes: ErrInvalid; ErrNotFound when it is another driver's; ErrConflict when it is not in progress.
 func (s *Service) PickUpTask(ctx context.Context, driver DriverID, id TaskID, step Step) (Task, error) {
 	if err := step.check(); err != nil {
 		return Task{}, err
@@ -975,7 +975,7 @@ func (s *Service) PickUpTask(ctx context.Context, driver DriverID, id TaskID, st
 }
 
 // StartTask begins a task and its trip. Started again it is nothing: the trip that is active comes back, or a new one if that has ended.
-// Codes: ErrInvalid; ErrNotFound when it is not his; ErrConflict when it is completed.
+// Codes: ErrInvalid; ErrNotFound when it is another driver's; ErrConflict when it is completed.
 func (s *Service) StartTask(ctx context.Context, driver DriverID, id TaskID, step Step) (Task, Trip, error) {
 	if err := step.check(); err != nil {
 		return Task{}, Trip{}, err

@@ -1,3 +1,76 @@
+// Package tracking is a delivery-tracking service that a Go program embeds: tasks (pickups, drops, or both), trips that are followed live, drivers,
+// assignment to the nearest driver, invites, and tracking links for customers. It runs in process, over a [Store] in memory or in a SQLite file;
+// package httpadapter puts it on the web.
+//
+// # Beginning
+//
+//	store := memory.New()                     // store/memory, or sqlite.Open("deliveries.db", nil)
+//	svc, err := tracking.New(store, nil)      // nil options work
+//	go svc.Run(ctx)                           // delivers events, serves waiting tasks, ends trips
+//
+//	svc.SaveDriver(ctx, tracking.SaveDriver{ID: "asha", Available: new(true), LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}})
+//	task, err := svc.CreateTask(ctx, tracking.NewTask{
+//		Type:       tracking.Drop,
+//		Drop:       &tracking.Place{LngLat: &tracking.LngLat{Lng: 80.25, Lat: 13.06}, Address: "12 Anna Salai"},
+//		AutoAssign: true,
+//	})
+//	// task.Status is assigned, task.DriverID is asha
+//
+// # Tasks
+//
+// A task is created, assigned, in_progress and completed; a completed one has an [Outcome]. The application creates it ([Service.CreateTask]), gives it to a driver
+// ([Service.AssignTask]), takes it back ([Service.UnassignTask]), changes it ([Service.UpdateTask]) and ends it ([Service.CancelTask], [Service.CompleteTask]).
+// Its driver starts it ([Service.StartTask]), notes the pickup ([Service.PickUpTask]), finishes it ([Service.FinishTask]) or declines it ([Service.DeclineTask]).
+// Every verb may be repeated: what is so already is left as it is, and fires nothing. What the present state forbids is ErrConflict; another driver's task is ErrNotFound.
+//
+// With NewTask.AutoAssign the task goes to the nearest driver, by great circle to the pickup (for a drop: to the drop), who is available, was heard of within
+// Options.MaxFixAge, has fewer open tasks than Options.MaxOpenTasks, is within Options.MaxAssignDistance, and has neither declined the task nor had it taken away.
+// Equally near ones are told apart by fewer open tasks, then by id. When there is none the task waits; those that wait are served oldest first, and before newer tasks,
+// as soon as a driver becomes available, free, or near. However many programs and goroutines assign at once, no driver gets more than the limit automatically;
+// by hand anything may be given to anyone.
+//
+// # Fixes and trips
+//
+// A fix is what a phone measured: a place and a time. It belongs to its driver. Fixes come in any order, doubled and late ([Service.RecordFixes]); each is kept once, and
+// [FixOutcome] says what became of it. A fix that could not have been reached from the good fix before it at [MaxSpeed] is a jump: it is kept aside until the next one agrees with it.
+// Which fixes are good depends on the kept fixes alone and not on the order they came in. The live position is the newest good fix by its own time.
+//
+// A trip is a window of time over its driver's fixes; its path is the good fixes within. So two trips at once share their fixes, a late fix joins the trips that were
+// active at its time, and one after the end touches none. A trip ends when its driver says so, with its task, or Options.TripTTL after its last fix; then it is stopped, or discarded
+// if it holds no fix at all. That holds from the very instant for every reader.
+//
+// Steps that a driver reports carry the time on the phone ([Step].At), so that what was done offline is put where it belongs. It is clamped to between the step before and now.
+// Off duty and on no trip, nothing of a driver is kept. What was measured between going off duty and coming back is dropped even when it comes later.
+//
+// # Drivers and invites
+//
+// A driver is made by [Service.SaveDriver] or by an invite ([Service.InviteDriver]). With its link or its 6-digit code the driver joins, once ([Service.Join]), and gets two tokens: one acts as the driver,
+// one can only record fixes. Joining again, or [Service.RevokeTokens], makes the older ones dead. A sign of life is any fix, however old, and any step, change of duty, or joining.
+// The completed tasks of the last 24 hours are what the driver app calls today's.
+//
+// # Tracking links
+//
+// [Service.TaskLink] and [Service.TripLink] give the token of a link for the customer; [Service.Tracking] and [Service.Follow] say what its holder may see: the driver only
+// between start and end of that task or trip, never a phone number, a note or another stop, and after the end the final state without any position.
+//
+// # Events
+//
+// Every change writes its [Event] in the same atomic step: Seq counts 1, 2, 3 … for its subject. [Service.Events] reads them; a [Notifier] is told of each by [Service.Run], at least once
+// and in order for each subject. Moving a task from one driver to another is one event, task.assigned with data.previous_driver_id; a request to start a trip is an event of the driver, since
+// there is no trip yet. What a driver is told is a feed of notices, [Service.Notices].
+//
+// # Applications
+//
+// A Service works for one application. [Service.ForApp] returns a copy for another, which shares everything but the rows; [Service.As] one whose events name an actor.
+//
+// # Errors
+//
+// Methods return *[Error], with a code, a message for the caller, and the field to blame. Codes are errors: errors.Is(err, tracking.ErrNotFound).
+//
+// # Security
+//
+// Keys, tokens and codes are stored as hashes. Options.Secret keys links, codes and ingest tokens; without it the store keeps one of its own, and who copies the store's file can make its live links.
+// A code is one of 900,000, so that a guess hits with a chance of the number of live codes / 900,000; see [Service.Join] for how guesses are limited.
 package tracking
 
 import (
@@ -154,7 +227,7 @@ type Store interface {
 	Commit(ctx context.Context, app AppID, cs *Changeset) error
 
 	// RecordFixes keeps b's fixes by [FixBatch.Record], in one atomic step, and moves the driver's last sign of life to b.SeenAt if that is newer.
-	// It touches neither the driver's version nor UpdatedAt. No fixes is a sign of life only. It returns the driver as he is afterwards,
+	// It touches neither the driver's version nor UpdatedAt. No fixes is a sign of life only. It returns the driver as of afterwards,
 	// and what became of each fix, in b's order. ErrNotFound when there is no such driver.
 	RecordFixes(ctx context.Context, app AppID, b FixBatch) (Recorded, error)
 
@@ -195,7 +268,7 @@ type Store interface {
 // Unique, else a *ConflictError with Unique set: the idempotency key among an application's tasks ("key"), the tracking id among an application's
 // active trips ("tracking_id"), an invite's code hash over the whole store ("code"), the hash of an API key ("hash").
 //
-// Invites, requests and fixes belong to a driver: without his row (after the inserts of this Changeset) they are a conflict on that driver.
+// Invites, requests and fixes belong to a driver: without that row (after the inserts of this Changeset) they are a conflict on that driver.
 type Changeset struct {
 	Tasks   []Task
 	Trips   []Trip
@@ -887,7 +960,7 @@ type appDriver struct {
 	driver DriverID
 }
 
-// reservations count the assignments of each driver that are on their way to the store, so that others choose past him.
+// reservations count the assignments of each driver that are on their way to the store, so that others choose somebody else.
 type reservations struct {
 	mu    sync.Mutex
 	count map[appDriver]int
@@ -967,8 +1040,8 @@ func (h *hub) unsubscribe(c chan struct{}, app AppID, subjects ...Subject) {
 	}
 }
 
-// Wakeups returns a channel that gets a value, at some time after, when one of the subjects may have changed in this process; for a driver also when he moved or
-// got a notice. It is a hint for who would else poll: read again, and poll slowly as a net under it. Call stop when done.
+// Wakeups returns a channel that gets a value, at some time after, when one of the subjects may have changed in this process; for a driver also after a move or
+// a notice. It is a hint for who would else poll: read again, and poll slowly as a net under it. Call stop when done.
 // Done is closed when the Service is closed.
 func (s *Service) Wakeups(subjects ...Subject) (wake <-chan struct{}, done <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
@@ -1121,7 +1194,7 @@ type Tracking struct {
 	Status     string      // a task's status in words, a trip's as digit
 	Outcome    Outcome
 	OrderID    string
-	DriverName string         // his first name, while he is on it
+	DriverName string         // the first name, while on the way
 	Place      *TrackingPlace // the next one; nil when there is none
 	Time       time.Time      // of the task
 	StartedAt  time.Time

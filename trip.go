@@ -169,7 +169,7 @@ type KeptFix struct {
 type Position struct {
 	Fix       Fix       // the newest good fix; zero Time: none
 	Candidate Fix       // the newest kept fix of all, while it is a candidate; zero Time: none
-	SeenAt    time.Time // when he was last heard of, by our clock; zero: never
+	SeenAt    time.Time // of the last sign of life, by our clock; zero: never
 }
 
 // Located reports whether there is a position.
@@ -236,7 +236,7 @@ func (t *track) add(f Fix) (mark FixMark, confirmed bool) {
 
 // Record applies the rules of fixes to a batch that is well formed and not from the future: it puts into log what is to be kept, with its mark,
 // changes the marks that a late fix changes, and returns where the driver is now and what became of each fix.
-// Which fixes are good is a function of the kept fixes alone, whatever the order and the batches they came in. d is the driver as he is, with his Position.
+// Which fixes are good is a function of the kept fixes alone, whatever the order and the batches they came in. d is the driver as of before, with the Position.
 func (b FixBatch) Record(log FixLog, d Driver) (Position, []FixOutcome, error) {
 	pos := d.Position
 	if b.SeenAt.After(pos.SeenAt) {
@@ -439,7 +439,7 @@ func (s *Service) overdue(ctx context.Context, t Trip, now time.Time) (next Trip
 	return t, false, nil
 }
 
-// settle fixes where a trip that has got its status and EndedAt began and ended. There is where its driver says he is; nil: he does not.
+// settle fixes where a trip that has got its status and EndedAt began and ended. There is where its driver says it ended; nil: not said.
 func (s *Service) settle(ctx context.Context, t *Trip, now time.Time, there *LngLat) error {
 	first, some, err := s.edgeFix(ctx, t.DriverID, t.StartedAt, t.EndedAt, false)
 	if err != nil {
@@ -698,7 +698,7 @@ func (s *Service) startTrip(ctx context.Context, cs *Changeset, start tripStart,
 		fixes[0].Fixes[i].Trusted = true
 	}
 	cs.Trips = append(cs.Trips, t)
-	cs.Drivers = append(cs.Drivers, d) // raises his version: he can't be deleted meanwhile
+	cs.Drivers = append(cs.Drivers, d) // raises the version: the driver can't be deleted meanwhile
 	cs.Fixes = append(cs.Fixes, fixes...)
 	cs.Events = append(cs.Events, s.event(TripStarted, t.subject(), at, now, driverActor(d.ID), tripData(t)...))
 	return t, true, nil
@@ -749,13 +749,13 @@ func (s *Service) StartTrip(ctx context.Context, driver DriverID, tracking Track
 }
 
 // StopTrip ends a trip of the driver's as stopped; a task that it belongs to stays in progress. Again is nothing.
-// Codes: ErrInvalid; ErrNotFound when it is not his; ErrConflict when it was discarded.
+// Codes: ErrInvalid; ErrNotFound when it is another driver's; ErrConflict when it was discarded.
 func (s *Service) StopTrip(ctx context.Context, driver DriverID, id TripID, step Step) (Trip, error) {
 	return s.finishTrip(ctx, "StopTrip", driver, id, Stopped, step)
 }
 
 // DiscardTrip ends a trip of the driver's that was none. Again is nothing.
-// Codes: ErrInvalid; ErrNotFound when it is not his; ErrConflict when it was stopped.
+// Codes: ErrInvalid; ErrNotFound when it is another driver's; ErrConflict when it was stopped.
 func (s *Service) DiscardTrip(ctx context.Context, driver DriverID, id TripID, step Step) (Trip, error) {
 	return s.finishTrip(ctx, "DiscardTrip", driver, id, Discarded, step)
 }

@@ -1,0 +1,309 @@
+package tracking_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// receiver is a Notifier that fails as told and records what it gets.
+type receiver struct {
+	mu   sync.Mutex
+	fail func(n tracking.Notification) error
+	got  []tracking.Notification
+}
+
+func (r *receiver) Notify(ctx context.Context, n tracking.Notification) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail != nil {
+		if err := r.fail(n); err != nil {
+			return err
+		}
+	}
+	r.got = append(r.got, n)
+	return nil
+}
+
+func (r *receiver) seqs(subject string) (list []int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, n := range r.got {
+		if n.Event.Subject.ID == subject {
+			list = append(list, n.Event.Seq)
+		}
+	}
+	return list
+}
+
+// running starts a Service under synctest's clock, with Run, and stops it at the end.
+func running(t *testing.T, opts *tracking.Options) *tracking.Service {
+	opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	store := memory.New()
+	svc, err := tracking.New(store, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- svc.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Errorf("Run returned %v", err)
+		}
+		store.Close()
+	})
+	return svc
+}
+
+func newDrop() tracking.NewTask {
+	return tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: east(0), Address: "x"}}
+}
+
+func TestRunDeliversInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tries := map[string]int{}
+		r := &receiver{}
+		r.fail = func(n tracking.Notification) error { // each event fails once
+			if tries[n.Event.ID]++; tries[n.Event.ID] == 1 {
+				return errors.New("not now")
+			}
+			if n.Attempt != tries[n.Event.ID] {
+				return fmt.Errorf("attempt %d at the %d. try", n.Attempt, tries[n.Event.ID])
+			}
+			return nil
+		}
+		svc := running(t, &tracking.Options{Notifier: r})
+		var ids []string
+		for range 20 {
+			task := must(svc.CreateTask(t.Context(), newDrop()))(t)
+			must(svc.UpdateTask(t.Context(), task.ID, tracking.TaskUpdate{Notes: new("a")}))(t)
+			must(svc.CancelTask(t.Context(), task.ID, ""))(t)
+			ids = append(ids, string(task.ID))
+		}
+		time.Sleep(time.Minute)
+		for _, id := range ids {
+			if got := r.seqs(id); !slices.Equal(got, []int64{1, 2, 3}) {
+				t.Errorf("%s: %v", id, got)
+			}
+		}
+	})
+}
+
+func TestRunGivesUpAndReplays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		broken := true
+		var at []time.Time
+		r := &receiver{}
+		r.fail = func(n tracking.Notification) error {
+			if broken && n.Event.Type == tracking.TaskCreated {
+				at = append(at, time.Now())
+				return errors.New("down")
+			}
+			return nil
+		}
+		svc := running(t, &tracking.Options{Notifier: r, KeepEvents: -1})
+		begin := time.Now()
+		task := must(svc.CreateTask(t.Context(), newDrop()))(t)
+		must(svc.CancelTask(t.Context(), task.ID, ""))(t)
+		time.Sleep(90 * time.Hour)
+		waits := []time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+		if len(at) != len(waits) {
+			t.Fatalf("%d tries, want %d", len(at), len(waits))
+		}
+		for i, last := 0, begin; i < len(at); i, last = i+1, at[i] {
+			if got := at[i].Sub(last); got < waits[i] || got > waits[i]+waits[i]/10+2*time.Second {
+				t.Errorf("try %d came after %v, want %v", i+1, got, waits[i])
+			}
+		}
+		if got := r.seqs(string(task.ID)); !slices.Equal(got, []int64{2}) {
+			t.Errorf("after the first was given up: %v", got)
+		}
+		dead, _, err := svc.Events(t.Context(), tracking.EventFilter{Dead: true})
+		if err != nil || len(dead) != 1 || dead[0].Type != tracking.TaskCreated {
+			t.Fatalf("dead: %v %v", dead, err)
+		}
+		broken = false
+		if err := svc.Replay(t.Context(), dead[0].ID); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if got := r.seqs(string(task.ID)); !slices.Equal(got, []int64{2, 1}) {
+			t.Errorf("after the replay: %v", got)
+		}
+	})
+}
+
+func TestRunServesTheWaitingWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := running(t, &tracking.Options{})
+		ctx := t.Context()
+		n := newDrop()
+		n.AutoAssign = true
+		var ids []tracking.TaskID
+		for range 200 {
+			ids = append(ids, must(svc.CreateTask(ctx, n))(t).ID)
+			time.Sleep(time.Millisecond)
+		}
+		for i, id := range ids {
+			d := tracking.DriverID(fmt.Sprint("d", i))
+			must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: d, LngLat: east(float64(i))}))(t)
+			must(svc.SetAvailability(ctx, d, true, time.Time{}))(t)
+			time.Sleep(time.Second)
+			if got := must(svc.Task(ctx, id))(t); got.DriverID != d {
+				t.Fatalf("task %d went to %q, want %q", i, got.DriverID, d)
+			}
+		}
+	})
+}
+
+func TestRunEndsTripsAndNotesSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &receiver{}
+		svc := running(t, &tracking.Options{Notifier: r})
+		ctx := t.Context()
+		must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Available: new(true), LngLat: east(0)}))(t)
+		trip := must(svc.StartTrip(ctx, "a", "x", tracking.Step{}))(t)
+		time.Sleep(3 * time.Hour)
+		if got := r.seqs(string(trip.ID)); !slices.Equal(got, []int64{1, 2}) {
+			t.Errorf("of the trip: %v", got)
+		}
+		if got := r.seqs("a"); !slices.Equal(got, []int64{1, 2}) { // available, silent
+			t.Errorf("of the driver: %v", got)
+		}
+	})
+}
+
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc := running(t, &tracking.Options{})
+		ctx := t.Context()
+		must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Name: new("Ann Other"), Available: new(true), LngLat: east(0)}))(t)
+		n := newDrop()
+		n.AutoAssign = true
+		task := must(svc.CreateTask(ctx, n))(t)
+		link := must(svc.TaskLink(ctx, task.ID))(t)
+		var seen []string
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for v, err := range svc.Follow(ctx, link) {
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				s := v.Status
+				if v.Position != nil {
+					s += fmt.Sprintf("@%.0f", tracking.Distance(*east(0), v.Position.LngLat))
+					if !v.Position.Live {
+						s += " last seen"
+					}
+				}
+				seen = append(seen, s)
+			}
+		}()
+		step := func() { synctest.Wait(); time.Sleep(10 * time.Millisecond) }
+		step()
+		if _, _, err := svc.StartTask(ctx, "a", task.ID, tracking.Step{LngLat: east(1)}); err != nil {
+			t.Fatal(err)
+		}
+		step()
+		must(svc.RecordFixes(ctx, "a", []tracking.Fix{{LngLat: *east(20), Time: time.Now()}}))(t)
+		step()
+		time.Sleep(6 * time.Minute)
+		step()
+		must(svc.FinishTask(ctx, "a", task.ID, tracking.Completion{}, tracking.Step{}))(t)
+		<-done
+		if want := []string{"assigned", "in_progress@1", "in_progress@20", "in_progress@20 last seen", "completed"}; !slices.Equal(seen, want) {
+			t.Errorf("saw %q, want %q", seen, want)
+		}
+	})
+}
+
+func TestCloseEndsFollowers(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	w := newWorld(t)
+	link := must(w.TaskLink(w.ctx, w.create(false).ID))(t)
+	var wg sync.WaitGroup
+	for range 10 {
+		first := make(chan struct{})
+		wg.Go(func() {
+			for range w.Follow(w.ctx, link) {
+				close(first)
+			}
+		})
+		<-first
+	}
+	if err := w.Close(w.ctx); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
+}
+
+// The fix rule of time and the geocoder: a task without a point waits for one, a trip gets its addresses afterwards.
+type geocoder struct{ down bool }
+
+func (g *geocoder) Point(_ context.Context, address string) (tracking.LngLat, error) {
+	switch {
+	case g.down:
+		return tracking.LngLat{}, errors.New("down")
+	case address == "12 Anna Salai":
+		return *east(300), nil
+	}
+	return tracking.LngLat{}, tracking.ErrNotFound
+}
+
+func (g *geocoder) Address(_ context.Context, p tracking.LngLat) (string, error) {
+	return fmt.Sprintf("%.0f m Road", tracking.Distance(*east(0), p)), nil
+}
+
+func TestGeocoding(t *testing.T) {
+	g := &geocoder{down: true}
+	w := newWorld(t, func(o *tracking.Options) { o.Geocoder = g })
+	n := tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 Anna Salai"}, AutoAssign: true}
+	task := must(w.CreateTask(w.ctx, n))(t)
+	w.driver("own", 0)
+	if !task.Waiting || must(w.AssignWaiting(w.ctx))(t) != 0 {
+		t.Error("assigned without a point")
+	}
+	must(w.Geocode(w.ctx))(t)
+	g.down = false
+	if must(w.Geocode(w.ctx))(t) != 0 {
+		t.Error("asked again at once")
+	}
+	w.advance(time.Minute)
+	if must(w.Geocode(w.ctx))(t) != 1 || must(w.AssignWaiting(w.ctx))(t) != 1 {
+		t.Error("no point, or nobody assigned")
+	}
+	got := w.task(task.ID)
+	if got.DriverID != "own" || *got.Drop.LngLat != *east(300) {
+		t.Errorf("%+v", got)
+	}
+	trip := must(w.StartTrip(w.ctx, "own", "other", tracking.Step{LngLat: east(40)}))(t)
+	w.advance(time.Minute)
+	must(w.StopTrip(w.ctx, "own", trip.ID, tracking.Step{LngLat: east(90)}))(t)
+	must(w.Geocode(w.ctx))(t)
+	if got := must(w.Trip(w.ctx, trip.ID))(t); got.StartLocation != "40 m Road" || got.EndLocation != "90 m Road" {
+		t.Errorf("%q to %q", got.StartLocation, got.EndLocation)
+	}
+
+	plain := newWorld(t)
+	_, err := plain.CreateTask(plain.ctx, n)
+	var e *tracking.Error
+	if !errors.As(err, &e) || e.Code != tracking.ErrInvalid || e.Field != "drop.lnglat" {
+		t.Errorf("without a geocoder: %v", err)
+	}
+}
