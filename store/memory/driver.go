@@ -1,0 +1,308 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+)
+
+// driverRow is a driver with what belongs to him.
+type driverRow struct {
+	place
+	requests map[tracking.TrackingID]*tracking.Request
+	invite   *tracking.Invite
+
+	// mu guards what fixes change: driver.Position, log, aged and agedAt. The application's lock guards the rest; held exclusively, it guards everything.
+	mu     sync.Mutex
+	driver tracking.Driver
+	log    fixLog
+	aged   bool  // he is in the aging queue
+	agedAt int64 // … with this time
+}
+
+func (r *driverRow) compare(o *driverRow) int { return r.place.compare(o.place) }
+
+// drivers holds an application's drivers, and the lists that serve its filters.
+type drivers struct {
+	byID       map[tracking.DriverID]*driverRow
+	all        list[*driverRow]
+	available  map[bool]*list[*driverRow]
+	byProperty map[string]map[string]*list[*driverRow]
+}
+
+func newDrivers() drivers {
+	return drivers{
+		byID:       make(map[tracking.DriverID]*driverRow),
+		available:  make(map[bool]*list[*driverRow]),
+		byProperty: make(map[string]map[string]*list[*driverRow]),
+	}
+}
+
+// insert adds a new driver. His CreatedAt and Seq are set.
+func (x *drivers) insert(d tracking.Driver) *driverRow {
+	r := &driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}, driver: d}
+	x.byID[d.ID] = r
+	x.all.insert(r, (*driverRow).compare)
+	x.enter(r, nil)
+	return r
+}
+
+// replace puts d, with the position that he has, in the place of r's driver.
+func (x *drivers) replace(r *driverRow, d tracking.Driver) {
+	was := r.driver
+	d.Position = was.Position
+	x.leave(r, &d)
+	r.driver = d
+	x.enter(r, &was)
+}
+
+// remove takes a driver out.
+func (x *drivers) remove(r *driverRow) {
+	x.leave(r, nil)
+	x.all.remove(r, (*driverRow).compare)
+	delete(x.byID, r.driver.ID)
+}
+
+// enter puts r into the lists where he has not been as was (nil: in none).
+func (x *drivers) enter(r *driverRow, was *tracking.Driver) {
+	d := &r.driver
+	if was == nil || was.Available != d.Available {
+		insertInto(x.available, d.Available, r, (*driverRow).compare)
+	}
+	for k, v := range d.Properties {
+		if was != nil && has(was, k, v) {
+			continue
+		}
+		values := x.byProperty[k]
+		if values == nil {
+			values = make(map[string]*list[*driverRow])
+			x.byProperty[k] = values
+		}
+		insertInto(values, v, r, (*driverRow).compare)
+	}
+}
+
+// leave takes r out of the lists where he will not be as next (nil: in none).
+func (x *drivers) leave(r *driverRow, next *tracking.Driver) {
+	d := &r.driver
+	if next == nil || next.Available != d.Available {
+		removeFrom(x.available, d.Available, r, (*driverRow).compare)
+	}
+	for k, v := range d.Properties {
+		if next != nil && has(next, k, v) {
+			continue
+		}
+		values := x.byProperty[k]
+		removeFrom(values, v, r, (*driverRow).compare)
+		if len(values) == 0 {
+			delete(x.byProperty, k)
+		}
+	}
+}
+
+func has(d *tracking.Driver, key, value string) bool {
+	v, ok := d.Properties[key]
+	return ok && v == value
+}
+
+// copy returns the driver as he is.
+func (r *driverRow) copy() tracking.Driver {
+	r.mu.Lock()
+	d := r.driver
+	r.mu.Unlock()
+	return d.Clone()
+}
+
+// Driver implements [tracking.DriverReader].
+func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.DriverID) (tracking.Driver, error) {
+	a, err := s.read(ctx, app)
+	if err != nil {
+		return tracking.Driver{}, err
+	}
+	if a == nil {
+		return tracking.Driver{}, tracking.ErrNotFound
+	}
+	defer a.mu.RUnlock()
+	if r := a.drivers.byID[id]; r != nil {
+		return r.copy(), nil
+	}
+	return tracking.Driver{}, tracking.ErrNotFound
+}
+
+// DriverByToken implements [tracking.DriverReader].
+func (s *Store) DriverByToken(ctx context.Context, kind tracking.TokenKind, hash tracking.Hash) (tracking.AppID, tracking.Driver, error) {
+	tokens := s.secrets.appTokens
+	token := func(d *tracking.Driver) tracking.Hash { return d.AppToken }
+	switch kind {
+	case tracking.AppToken:
+	case tracking.IngestToken:
+		tokens, token = s.secrets.ingestTokens, func(d *tracking.Driver) tracking.Hash { return d.IngestToken }
+	default:
+		return "", tracking.Driver{}, cmp.Or[error](s.ready(ctx), tracking.ErrNotFound)
+	}
+	a, r, err := findSecret(ctx, s, tokens, hash, func(a *application, id tracking.DriverID) *driverRow {
+		if r := a.drivers.byID[id]; r != nil && token(&r.driver) == hash {
+			return r
+		}
+		return nil
+	})
+	if err != nil {
+		return "", tracking.Driver{}, err
+	}
+	defer a.mu.RUnlock()
+	return a.id, r.copy(), nil
+}
+
+// Drivers implements [tracking.DriverReader].
+func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) ([]tracking.Driver, bool, error) {
+	if f.Near != nil {
+		skip, limit := f.Offset(), f.Limit
+		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit { return a.near(f, skip, limit+1) })
+		if more := len(list) > limit; more {
+			return list[:limit:limit], true, err
+		}
+		return list, false, err
+	}
+	a, err := s.read(ctx, app)
+	if a == nil || err != nil {
+		return nil, false, err
+	}
+	defer a.mu.RUnlock()
+	source, rest := a.drivers.rarest(f)
+	if source == nil || f.Offset() >= source.len() {
+		return nil, false, nil
+	}
+	c, skip := source.start(0), f.Offset()
+	if rest == nil {
+		c, skip = source.start(skip), 0
+	}
+	rows, more := take(c.next, skip, f.Limit, rest)
+	var page []tracking.Driver
+	for _, r := range rows {
+		page = append(page, r.copy())
+	}
+	return page, more, nil
+}
+
+// rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and a test for the rest of the filter,
+// nil when the list is the answer.
+func (x *drivers) rarest(f tracking.DriverFilter) (source *list[*driverRow], rest func(*driverRow) bool) {
+	source = &x.all
+	filters := len(f.Properties)
+	if f.Available != nil {
+		filters++
+		if source = x.available[*f.Available]; source == nil {
+			return nil, nil
+		}
+	}
+	for k, v := range f.Properties {
+		l := x.byProperty[k][v]
+		if l == nil {
+			return nil, nil
+		}
+		if l.len() < source.len() || source == &x.all {
+			source = l
+		}
+	}
+	if filters < 2 {
+		return source, nil
+	}
+	return source, func(r *driverRow) bool { return matches(r, f) }
+}
+
+// matches reports whether a driver has the duty and the properties that f asks for.
+func matches(r *driverRow, f tracking.DriverFilter) bool {
+	if f.Available != nil && r.driver.Available != *f.Available {
+		return false
+	}
+	for k, v := range f.Properties {
+		if !has(&r.driver, k, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// near finds the nearest drivers that pass f.
+func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hit {
+	if len(f.Properties) == 0 {
+		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit, nil)
+	}
+	source, _ := a.drivers.rarest(f)
+	if source == nil || skip >= source.len() {
+		return nil
+	}
+	// Where they are spread evenly, a walk meets all/some drivers for each one it keeps.
+	some, all := source.len(), len(a.drivers.byID)
+	if skip < some && all/some*(skip+limit) < some {
+		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit, func(id tracking.DriverID) bool {
+			return matches(a.drivers.byID[id], f)
+		})
+	}
+	var hits []nearby.Hit
+	c := source.start(0)
+	for r, ok := c.next(); ok; r, ok = c.next() {
+		if !matches(r, f) {
+			continue
+		}
+		r.mu.Lock()
+		located, at := r.driver.Position.Located(), r.driver.Position.Fix.LngLat
+		r.mu.Unlock()
+		if located {
+			hits = append(hits, nearby.Hit{ID: r.driver.ID, Distance: tracking.Distance(*f.Near, at), At: at})
+		}
+	}
+	slices.SortFunc(hits, func(a, b nearby.Hit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), strings.Compare(string(a.ID), string(b.ID)))
+	})
+	hits = hits[min(skip, len(hits)):]
+	return hits[:min(limit, len(hits))]
+}
+
+// Offers implements [tracking.DriverReader].
+func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
+	return s.nearest(ctx, app, func(a *application) []nearby.Hit { return a.nearby.Offers(o, nil) })
+}
+
+// patience is how often nearest looks again without keeping fixes from coming in.
+const patience = 4
+
+// nearest reads the drivers that find returns. A driver may be elsewhere by the time he is read, and his distance would be wrong with his position;
+// then it looks again.
+func (s *Store) nearest(ctx context.Context, app tracking.AppID, find func(*application) []nearby.Hit) ([]tracking.Driver, error) {
+	for range patience {
+		a, err := s.read(ctx, app)
+		if a == nil || err != nil {
+			return nil, err
+		}
+		list, ok := a.readHits(find(a))
+		a.mu.RUnlock()
+		if ok {
+			return list, nil
+		}
+	}
+	a := s.application(app)
+	a.mu.Lock() // they move too fast to be caught: let them stand still
+	defer a.mu.Unlock()
+	list, _ := a.readHits(find(a))
+	return list, nil
+}
+
+// readHits reads the drivers of hits, and reports whether all of them were where they had been found.
+func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
+	var list []tracking.Driver
+	for _, h := range hits {
+		d := a.drivers.byID[h.ID].copy()
+		if !d.Position.Located() || d.Position.Fix.LngLat != h.At {
+			return nil, false
+		}
+		d.Distance = h.Distance
+		list = append(list, d)
+	}
+	return list, true
+}

@@ -1,0 +1,276 @@
+package memory
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sort"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// fixLog holds a driver's kept fixes in order of time. It is split into chunks so that a late fix moves few others,
+// and packed so that a fix takes 32 bytes plus 8 for each known reading, without a pointer for the garbage collector to follow.
+type fixLog struct {
+	chunks []fixChunk // none is empty
+	n      int
+}
+
+type fixChunk struct {
+	fixes []packedFix
+	extra []byte // readings and event ids, where the fixes point to
+}
+
+const fixesPerChunk = 128
+
+// packedFix is a kept fix: stamp is its time in UTC ms, shifted left by stampBits to make room for its mark and for what is known of it.
+// The known readings, in the order of the fields of tracking.Fix, are at extra[offset:] as 8 bytes each, and the event id follows them.
+type packedFix struct {
+	stamp    int64
+	lng, lat float64
+	offset   uint32
+	length   uint32 // of readings and event id together
+}
+
+const (
+	markBits  = 0b11
+	trusted   = 1 << 2
+	accuracy  = 1 << 3 // and the next three: speed, bearing, battery
+	purged    = 1 << 7 // kept only to judge others by
+	stampBits = 8
+)
+
+func (p packedFix) time() int64 { return p.stamp >> stampBits }
+
+// pack appends a fix to the chunk's extra bytes, and returns what points there.
+func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
+	p := packedFix{stamp: f.Time.UnixMilli()<<stampBits | int64(f.Mark)&markBits, lng: f.LngLat.Lng, lat: f.LngLat.Lat, offset: uint32(len(c.extra))}
+	if f.Trusted {
+		p.stamp |= trusted
+	}
+	for i, r := range [...]tracking.Reading{f.Accuracy, f.Speed, f.Bearing, f.Battery} {
+		if r.Known {
+			p.stamp |= accuracy << i
+			c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(r.Value))
+		}
+	}
+	c.extra = append(c.extra, f.EventID...)
+	p.length = uint32(len(c.extra)) - p.offset
+	return p
+}
+
+func (c *fixChunk) unpack(p packedFix) tracking.KeptFix {
+	f := tracking.KeptFix{Mark: tracking.FixMark(p.stamp & markBits)}
+	f.Time = time.UnixMilli(p.time()).UTC()
+	f.LngLat = tracking.LngLat{Lng: p.lng, Lat: p.lat}
+	f.Trusted = p.stamp&trusted != 0
+	extra := c.extra[p.offset : p.offset+p.length]
+	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
+		if p.stamp&(accuracy<<i) != 0 {
+			*r = tracking.Known(math.Float64frombits(binary.LittleEndian.Uint64(extra)))
+			extra = extra[8:]
+		}
+	}
+	f.EventID = string(extra)
+	return f
+}
+
+// copyOf returns some of the chunk's fixes as a chunk of their own, with no byte to spare.
+func (c *fixChunk) copyOf(fixes []packedFix) fixChunk {
+	size := 0
+	for _, p := range fixes {
+		size += int(p.length)
+	}
+	n := fixChunk{fixes: slices.Clip(slices.Clone(fixes)), extra: make([]byte, 0, size)}
+	for i := range n.fixes {
+		p := &n.fixes[i]
+		extra := c.extra[p.offset : p.offset+p.length]
+		p.offset = uint32(len(n.extra))
+		n.extra = append(n.extra, extra...)
+	}
+	return n
+}
+
+// find returns the chunk and the place in it of the first fix at or after t (UTC ms). Past the last fix, c is len(l.chunks) and i is 0.
+func (l *fixLog) find(t int64) (c, i int) {
+	c = sort.Search(len(l.chunks), func(c int) bool { f := l.chunks[c].fixes; return f[len(f)-1].time() >= t })
+	if c < len(l.chunks) {
+		f := l.chunks[c].fixes
+		i = sort.Search(len(f), func(i int) bool { return f[i].time() >= t })
+	}
+	return c, i
+}
+
+// has reports whether there is a fix of that time.
+func (l *fixLog) has(t int64) bool {
+	c, i := l.find(t)
+	return c < len(l.chunks) && l.chunks[c].fixes[i].time() == t
+}
+
+// put adds a fix, or changes the mark of the one with its time.
+func (l *fixLog) put(f tracking.KeptFix) {
+	t := f.Time.UnixMilli()
+	if last := len(l.chunks) - 1; last >= 0 {
+		c := &l.chunks[last]
+		if n := len(c.fixes); c.fixes[n-1].time() < t { // the usual case: it is the newest
+			if n == fixesPerChunk {
+				*c = c.copyOf(c.fixes) // the full one will hardly change again
+				l.chunks = append(l.chunks, fixChunk{fixes: make([]packedFix, 0, 16)})
+				c = &l.chunks[last+1]
+			}
+			c.fixes = append(c.fixes, c.pack(f))
+			l.n++
+			return
+		}
+	} else {
+		var c fixChunk
+		c.fixes = append(c.fixes, c.pack(f))
+		l.chunks, l.n = append(l.chunks, c), 1
+		return
+	}
+	at, i := l.find(t)
+	c := &l.chunks[at]
+	if p := &c.fixes[i]; p.time() == t {
+		p.stamp = p.stamp&^markBits | int64(f.Mark)&markBits
+		return
+	}
+	if n := len(c.fixes); n == fixesPerChunk {
+		left, right := c.copyOf(c.fixes[:n/2]), c.copyOf(c.fixes[n/2:])
+		l.chunks[at] = left
+		l.chunks = slices.Insert(l.chunks, at+1, right)
+		if i > n/2 {
+			at, i = at+1, i-n/2
+		}
+		c = &l.chunks[at]
+	}
+	c.fixes = slices.Insert(c.fixes, i, c.pack(f))
+	l.n++
+}
+
+// before finds the newest fix before t; with good, the newest whose mark is not FixCandidate.
+func (l *fixLog) before(t int64, good bool) (tracking.KeptFix, bool) {
+	c, i := l.find(t)
+	for {
+		for i == 0 {
+			if c == 0 {
+				return tracking.KeptFix{}, false
+			}
+			c--
+			i = len(l.chunks[c].fixes)
+		}
+		i--
+		if p := l.chunks[c].fixes[i]; !good || tracking.FixMark(p.stamp&markBits) != tracking.FixCandidate {
+			return l.chunks[c].unpack(p), true
+		}
+	}
+}
+
+// newestGood is the rank of the newest good fix, or 0 when there is none.
+func (l *fixLog) newestGood() int {
+	rank := l.n
+	for c := len(l.chunks) - 1; c >= 0; c-- {
+		fixes := l.chunks[c].fixes
+		for i := len(fixes) - 1; i >= 0; i-- {
+			rank--
+			if tracking.FixMark(fixes[i].stamp&markBits) != tracking.FixCandidate {
+				return rank
+			}
+		}
+	}
+	return 0
+}
+
+// oldest is the time (UTC ms) of the oldest fix that a purge can remove as things are: the newest good fix, and what is after it, stay.
+func (l *fixLog) oldest() (t int64, ok bool) {
+	rank := 0
+	for _, c := range l.chunks {
+		for _, p := range c.fixes {
+			if p.stamp&purged == 0 {
+				return p.time(), rank < l.newestGood()
+			}
+			rank++
+		}
+	}
+	return 0, false
+}
+
+// purge removes the fixes before t, at most limit, and returns how many. The fixes that remain must be judged as before when a late one comes among them;
+// so those from the last that needs no other to be judged by are not dropped but marked as purged, and nobody gets to see them.
+func (l *fixLog) purge(t int64, limit int) (n int) {
+	last := l.newestGood()
+	rank, cut := 0, 0
+search:
+	for c := range l.chunks {
+		for i := range l.chunks[c].fixes {
+			p := &l.chunks[c].fixes[i]
+			if tracking.FixMark(p.stamp&markBits) == tracking.FixGood {
+				cut = rank
+			}
+			if rank >= last || n >= limit || p.time() >= t {
+				break search
+			}
+			if p.stamp&purged == 0 {
+				p.stamp |= purged
+				n++
+			}
+			rank++
+		}
+	}
+	l.drop(cut)
+	return n
+}
+
+// drop removes the n oldest fixes.
+func (l *fixLog) drop(n int) {
+	l.n -= n
+	rest := n
+	whole := 0
+	for whole < len(l.chunks) && rest >= len(l.chunks[whole].fixes) {
+		rest -= len(l.chunks[whole].fixes)
+		whole++
+	}
+	l.chunks = slices.Delete(l.chunks, 0, whole)
+	if rest > 0 {
+		c := &l.chunks[0]
+		*c = c.copyOf(c.fixes[rest:])
+	}
+}
+
+// read appends to buf the good fixes from from to to (UTC ms, both included), ascending, or descending with newest, until buf is full,
+// and reports whether it may have left some out.
+func (l *fixLog) read(buf []tracking.Fix, from, to int64, newest bool) (_ []tracking.Fix, full bool) {
+	add := func(c, i int) {
+		if p := l.chunks[c].fixes[i]; p.stamp&purged == 0 && tracking.FixMark(p.stamp&markBits) != tracking.FixCandidate {
+			buf = append(buf, l.chunks[c].unpack(p).Fix)
+		}
+	}
+	if newest {
+		c, i := l.find(to + 1)
+		for ; len(buf) < cap(buf); i-- {
+			for ; i == 0; i = len(l.chunks[c].fixes) {
+				if c == 0 {
+					return buf, false
+				}
+				c--
+			}
+			if l.chunks[c].fixes[i-1].time() < from {
+				return buf, false
+			}
+			add(c, i-1)
+		}
+		return buf, true
+	}
+	for c, i := l.find(from); c < len(l.chunks); c, i = c+1, 0 {
+		for ; i < len(l.chunks[c].fixes); i++ {
+			if l.chunks[c].fixes[i].time() > to {
+				return buf, false
+			}
+			if len(buf) == cap(buf) {
+				return buf, true
+			}
+			add(c, i)
+		}
+	}
+	return buf, false
+}

@@ -1,0 +1,144 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// invites lists an application's invites and trip requests by age. The rows themselves are with their drivers; they are never changed but replaced.
+type invites struct {
+	invites  list[*tracking.Invite]
+	requests list[*tracking.Request]
+}
+
+// inviteEnd is the moment from which an invite is over.
+func inviteEnd(i *tracking.Invite) time.Time {
+	end := i.JoinedAt
+	for _, t := range [...]time.Time{i.LinkExpiresAt, i.CodeExpiresAt} {
+		if t.After(end) {
+			end = t
+		}
+	}
+	return end
+}
+
+func byInviteEnd(a, b *tracking.Invite) int {
+	return cmp.Or(inviteEnd(a).Compare(inviteEnd(b)), strings.Compare(string(a.DriverID), string(b.DriverID)))
+}
+
+func byRequest(a, b *tracking.Request) int {
+	return cmp.Or(byRequestAge(*a, *b), strings.Compare(string(a.DriverID), string(b.DriverID)))
+}
+
+// setInvite gives a driver an invite instead of the one he had. The secrets are locked, too.
+func (s *Store) setInvite(a *application, d *driverRow, inv *tracking.Invite) {
+	s.dropInvite(a, d)
+	d.invite = inv
+	a.invites.invites.insert(inv, byInviteEnd)
+	o := owner[tracking.DriverID]{a, d.driver.ID}
+	moveSecret(s.secrets.inviteLinks, o, tracking.Hash{}, inv.LinkHash)
+	moveSecret(s.secrets.inviteCodes, o, tracking.Hash{}, inv.CodeHash)
+}
+
+// dropInvite takes a driver's invite away, if he has one. The secrets are locked, too.
+func (s *Store) dropInvite(a *application, d *driverRow) {
+	if d.invite == nil {
+		return
+	}
+	o := owner[tracking.DriverID]{a, d.driver.ID}
+	moveSecret(s.secrets.inviteLinks, o, d.invite.LinkHash, tracking.Hash{})
+	moveSecret(s.secrets.inviteCodes, o, d.invite.CodeHash, tracking.Hash{})
+	a.invites.invites.remove(d.invite, byInviteEnd)
+	d.invite = nil
+}
+
+// setRequest keeps a request instead of the one with its id.
+func (a *application) setRequest(r *tracking.Request) {
+	d := a.drivers.byID[r.DriverID]
+	if old := d.requests[r.TrackingID]; old != nil {
+		a.dropRequest(old)
+	}
+	if d.requests == nil {
+		d.requests = make(map[tracking.TrackingID]*tracking.Request)
+	}
+	d.requests[r.TrackingID] = r
+	a.invites.requests.insert(r, byRequest)
+}
+
+// dropRequest removes a request.
+func (a *application) dropRequest(r *tracking.Request) {
+	delete(a.drivers.byID[r.DriverID].requests, r.TrackingID)
+	a.invites.requests.remove(r, byRequest)
+}
+
+// Invite implements [tracking.InviteReader].
+func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.DriverID) (tracking.Invite, error) {
+	a, err := s.read(ctx, app)
+	if err != nil {
+		return tracking.Invite{}, err
+	}
+	if a == nil {
+		return tracking.Invite{}, tracking.ErrNotFound
+	}
+	defer a.mu.RUnlock()
+	if d := a.drivers.byID[driver]; d != nil && d.invite != nil {
+		return *d.invite, nil
+	}
+	return tracking.Invite{}, tracking.ErrNotFound
+}
+
+// InviteByHash implements [tracking.InviteReader].
+func (s *Store) InviteByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Invite, error) {
+	invite := func(a *application, id tracking.DriverID) *tracking.Invite {
+		if d := a.drivers.byID[id]; d != nil && d.invite != nil && (d.invite.LinkHash == hash || d.invite.CodeHash == hash) {
+			return d.invite
+		}
+		return nil
+	}
+	a, inv, err := findSecret(ctx, s, s.secrets.inviteLinks, hash, invite)
+	if err == tracking.ErrNotFound {
+		a, inv, err = findSecret(ctx, s, s.secrets.inviteCodes, hash, invite)
+	}
+	if err != nil {
+		return "", tracking.Invite{}, err
+	}
+	defer a.mu.RUnlock()
+	return a.id, *inv, nil
+}
+
+// Keys implements [tracking.KeyReader].
+func (s *Store) Keys(ctx context.Context, app tracking.AppID) ([]tracking.Key, error) {
+	a, err := s.read(ctx, app)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	defer a.mu.RUnlock()
+	var list []tracking.Key
+	for _, k := range a.keys {
+		list = append(list, *k)
+	}
+	slices.SortFunc(list, func(a, b tracking.Key) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), strings.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// KeyByHash implements [tracking.KeyReader].
+func (s *Store) KeyByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Key, error) {
+	a, k, err := findSecret(ctx, s, s.secrets.keys, hash, func(a *application, id string) *tracking.Key {
+		if k := a.keys[id]; k != nil && k.Hash == hash {
+			return k
+		}
+		return nil
+	})
+	if err != nil {
+		return "", tracking.Key{}, err
+	}
+	defer a.mu.RUnlock()
+	return a.id, *k, nil
+}

@@ -1,0 +1,188 @@
+// Package memory keeps a tracking service's rows in the memory of the process. It is made for tests, for demonstrations, and for programs that can do
+// without their past after a restart; it does all that a [tracking.Store] promises, durability excepted.
+//
+//	svc, err := tracking.New(memory.New(), nil)
+//
+// # Concurrency
+//
+// Each application has a lock of its own. Commits of one application follow each other; its reads run side by side, and so do the fixes of its
+// different drivers. Iterating over fixes holds no lock while the loop's body runs.
+//
+// # Cost
+//
+// A look-up by id or secret costs a map access, a near page of a list its length, a commit the number of its rows times the logarithm of what is there.
+// A kept fix takes 32 bytes, and 8 more for each known reading.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+)
+
+// Store is a [tracking.Store] in memory. Make one with [New].
+type Store struct {
+	closed atomic.Bool
+
+	mu     sync.RWMutex
+	apps   map[tracking.AppID]*application
+	secret []byte // nil until asked for
+
+	secrets secrets
+	outbox  outbox
+
+	// One sequence of each over all applications, so that a cursor over the tasks of all of them is never ambiguous.
+	taskSeq, tripSeq, driverSeq, eventSeq, noticeSeq atomic.Int64
+}
+
+var _ tracking.Store = (*Store)(nil)
+
+// New returns an empty Store.
+func New() *Store {
+	return &Store{apps: make(map[tracking.AppID]*application), secrets: newSecrets(), outbox: newOutbox()}
+}
+
+// application holds the rows of one application.
+//
+// Locks are taken in this order: an application's mu, a driver's mu, then those of the store's secrets and outbox, the index's and the fix queue's own.
+type application struct {
+	id tracking.AppID
+
+	mu      sync.RWMutex
+	tasks   tasks
+	trips   trips
+	drivers drivers
+	invites invites
+	keys    map[string]*tracking.Key
+	events  events
+	feeds   feeds
+
+	nearby nearby.Index
+	aging  agingQueue
+}
+
+func newApplication(id tracking.AppID) *application {
+	return &application{
+		id:      id,
+		tasks:   newTasks(),
+		trips:   newTrips(),
+		drivers: newDrivers(),
+		keys:    make(map[string]*tracking.Key),
+		events:  newEvents(),
+		feeds:   feeds{byDriver: make(map[tracking.DriverID]*feed)},
+	}
+}
+
+// ready returns the reason why a call cannot be served.
+func (s *Store) ready(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if s.closed.Load() {
+		return &tracking.Error{Code: tracking.ErrUnavailable, Message: "The store is closed."}
+	}
+	return nil
+}
+
+// read returns an application locked for reading, or nil when nothing was ever written for it: asking for what is not there keeps nothing.
+// The caller unlocks.
+func (s *Store) read(ctx context.Context, id tracking.AppID) (*application, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	a := s.apps[id]
+	s.mu.RUnlock()
+	if a != nil {
+		a.mu.RLock()
+	}
+	return a, nil
+}
+
+// application returns an application, making it when it is new.
+func (s *Store) application(id tracking.AppID) *application {
+	s.mu.RLock()
+	a := s.apps[id]
+	s.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a = s.apps[id]; a == nil {
+		a = newApplication(id)
+		s.apps[id] = a
+	}
+	return a
+}
+
+// applications returns them all, or the one with that id unless it is "".
+func (s *Store) applications(id tracking.AppID) []*application {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if id != "" {
+		if a := s.apps[id]; a != nil {
+			return []*application{a}
+		}
+		return nil
+	}
+	all := make([]*application, 0, len(s.apps))
+	for _, a := range s.apps {
+		all = append(all, a)
+	}
+	return all
+}
+
+// Secret implements [tracking.Store].
+func (s *Store) Secret(ctx context.Context) ([]byte, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.secret == nil {
+		s.secret = make([]byte, 32)
+		rand.Read(s.secret) // never fails
+	}
+	return append([]byte(nil), s.secret...), nil
+}
+
+// Close implements [tracking.Store]. What the store held is gone.
+func (s *Store) Close() error {
+	if s.closed.Swap(true) {
+		return s.ready(context.Background())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.apps)
+	return nil
+}
+
+// ms is t as a store keeps it: in UTC, whole milliseconds. The zero time stays the zero time.
+func ms(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
+
+// place is where a row stands in lists by creation.
+type place struct {
+	created int64 // UTC ms
+	seq     int64
+}
+
+func (p place) compare(q place) int {
+	switch {
+	case p.created != q.created:
+		if p.created < q.created {
+			return -1
+		}
+		return 1
+	case p.seq < q.seq:
+		return -1
+	case p.seq > q.seq:
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,133 @@
+package memory
+
+import (
+	"container/heap"
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// Purge implements [tracking.Store].
+func (s *Store) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, error) {
+	var p tracking.Purged
+	if err := s.ready(ctx); err != nil {
+		return p, err
+	}
+	for _, a := range s.applications("") {
+		if left := b.Limit - p.Total(); left > 0 && !b.Fixes.IsZero() {
+			p.Fixes += a.purgeFixes(b.Fixes.UnixMilli(), left)
+		}
+		if left := b.Limit - p.Total(); left > 0 && !b.Events.IsZero() {
+			s.purgeRows(a, b.Events, left, &p)
+		}
+	}
+	return p, nil
+}
+
+// purgeRows removes events, notices, requests and invites that are older than before, at most limit.
+func (s *Store) purgeRows(a *application, before time.Time, limit int, p *tracking.Purged) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	end := p.Total() + limit
+	purge(&a.events.settled, end-p.Total(), &p.Events, func(r *eventRow) bool { return r.event.RecordedAt.Before(before) }, a.events.remove)
+	purge(&a.feeds.all, end-p.Total(), &p.Notices, func(r *noticeRow) bool { return r.notice.Time.Before(before) }, a.feeds.remove)
+	purge(&a.invites.requests, end-p.Total(), &p.Requests, func(r *tracking.Request) bool { return r.CreatedAt.Before(before) }, a.dropRequest)
+	s.secrets.mu.Lock()
+	defer s.secrets.mu.Unlock()
+	purge(&a.invites.invites, end-p.Total(), &p.Invites, func(i *tracking.Invite) bool { return inviteEnd(i).Before(before) }, func(i *tracking.Invite) {
+		s.dropInvite(a, a.drivers.byID[i.DriverID])
+	})
+}
+
+// purge removes the first elements of l that are old, at most limit, and counts them.
+func purge[T any](l *list[T], limit int, count *int, old func(T) bool, remove func(T)) {
+	c := l.start(0)
+	var rows []T
+	for len(rows) < limit {
+		r, ok := c.next()
+		if !ok || !old(r) {
+			break
+		}
+		rows = append(rows, r)
+	}
+	for _, r := range rows {
+		remove(r)
+	}
+	*count += len(rows)
+}
+
+// agingQueue is a heap of drivers by the time of their oldest fix, so that a purge need not look at all drivers. An entry may have been overtaken
+// by another for the same driver; it counts only if it has the driver's agedAt.
+type agingQueue struct {
+	mu   sync.Mutex
+	heap agingHeap
+}
+
+type agingEntry struct {
+	row *driverRow
+	at  int64 // UTC ms
+}
+
+// note sees to it that a driver whose fixes have changed is in the queue, if some of them may be purged one day. Driver and application are locked.
+func (q *agingQueue) note(r *driverRow) {
+	oldest, ok := r.log.oldest()
+	if !ok || r.aged && r.agedAt <= oldest {
+		return
+	}
+	r.aged, r.agedAt = true, oldest
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	heap.Push(&q.heap, agingEntry{r, oldest})
+}
+
+// pop takes out the driver with the oldest fix, if that is before t.
+func (q *agingQueue) pop(t int64) (agingEntry, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.heap) == 0 || q.heap[0].at >= t {
+		return agingEntry{}, false
+	}
+	return heap.Pop(&q.heap).(agingEntry), true
+}
+
+// purgeFixes removes fixes before t (UTC ms), at most limit, and returns how many.
+func (a *application) purgeFixes(t int64, limit int) (n int) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	var again []*driverRow
+	for n < limit {
+		e, ok := a.aging.pop(t)
+		if !ok {
+			break
+		}
+		e.row.mu.Lock()
+		if e.row.aged && e.row.agedAt == e.at {
+			e.row.aged = false
+			n += e.row.log.purge(t, limit-n)
+			again = append(again, e.row) // not at once: what must stay would come up again for ever
+		}
+		e.row.mu.Unlock()
+	}
+	for _, r := range again {
+		r.mu.Lock()
+		a.aging.note(r)
+		r.mu.Unlock()
+	}
+	return n
+}
+
+type agingHeap []agingEntry
+
+func (h agingHeap) Len() int           { return len(h) }
+func (h agingHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h agingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *agingHeap) Push(e any)        { *h = append(*h, e.(agingEntry)) }
+func (h *agingHeap) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = agingEntry{}
+	*h = old[:len(old)-1]
+	return e
+}
