@@ -109,7 +109,8 @@ func (p *appPhone) start(ctx context.Context, at time.Time) error {
 	}{p.trackingID, timestamp(at)}
 	var data struct {
 		Trip struct {
-			ID string `json:"_id"`
+			ID        string `json:"_id"`
+			StartedAt string `json:"started_at"`
 		} `json:"trip"`
 	}
 	if err := p.post(ctx, "/v1/driver/trips", request, &data); err != nil {
@@ -117,6 +118,9 @@ func (p *appPhone) start(ctx context.Context, at time.Time) error {
 	}
 	p.trip = data.Trip.ID
 	fmt.Fprintf(p.out, "Started trip %s with tracking id %s at %s.\n", p.trip, p.trackingID, timestamp(at))
+	if began := data.Trip.StartedAt; began > timestamp(at) { // the format sorts by time
+		fmt.Fprintf(p.out, "The server has it start at %s, when the trip before it with that tracking id ended; what lies before is not in its path.\n", began)
+	}
 	return nil
 }
 

@@ -26,6 +26,8 @@ type server struct {
 	t    *testing.T
 	fail func(r *http.Request) (status int, header http.Header) // 0: do not
 
+	notBefore time.Time // no trip starts earlier
+
 	mu     sync.Mutex
 	calls  []string // path and body, times replaced
 	window [2]time.Time
@@ -65,7 +67,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.onDuty = string(body) == `{"availability":true}`
 	case "/v1/driver/trips":
 		s.window[0] = s.at(body)
-		data = map[string]any{"trip": map[string]any{"_id": "T 1"}}
+		began := s.window[0]
+		if began.Before(s.notBefore) {
+			began = s.notBefore
+		}
+		data = map[string]any{"trip": map[string]any{"_id": "T 1", "started_at": timestamp(began)}}
 	case "/v1/driver/fixes":
 		data = map[string]any{"outcomes": s.record(body)}
 	case "/v1/driver/trips/T 1/stop":
@@ -225,6 +231,14 @@ func (s *server) fixesHold(n int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.fixes) == n
+}
+
+func TestStartMoved(t *testing.T) {
+	s := &server{t: t, notBefore: time.Now().Add(-5 * time.Second)}
+	out, _, err := courier(t, "-server", s.start(), "-code", "123456", "-fast", write(t, driveGPX))
+	if want := "The server has it start at " + timestamp(s.notBefore); err != nil || !strings.Contains(out, want) {
+		t.Errorf("error %v; it says\n%swant %q", err, out, want)
+	}
 }
 
 func TestBusyServer(t *testing.T) {

@@ -1,0 +1,51 @@
+// Quickstart embeds the delivery-tracking service: a driver, a task that finds him, and what happened.
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+func main() {
+	if err := deliver(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func deliver(ctx context.Context) error {
+	svc, err := tracking.New(memory.New(), nil)
+	if err != nil {
+		return err
+	}
+	name, onDuty := "Dora", true
+	if _, err := svc.SaveDriver(ctx, tracking.SaveDriver{ID: "dora", Name: &name, Available: &onDuty, LngLat: &tracking.LngLat{Lng: -0.1276, Lat: 51.5072}}); err != nil {
+		return err
+	}
+	task, err := svc.CreateTask(ctx, tracking.NewTask{
+		Type:       tracking.Drop,
+		Drop:       &tracking.Place{LngLat: &tracking.LngLat{Lng: -0.1195, Lat: 51.5033}, Address: "12 River Street"},
+		AutoAssign: true,
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("The task is %s to %s.\n", task.Status, task.DriverID)
+
+	if _, _, err := svc.StartTask(ctx, task.DriverID, task.ID, tracking.Step{}); err != nil {
+		return err
+	}
+	if task, err = svc.FinishTask(ctx, task.DriverID, task.ID, tracking.Completion{}, tracking.Step{}); err != nil {
+		return err
+	}
+	fmt.Printf("The task is %s: %s.\n", task.Status, task.Outcome)
+
+	events, _, err := svc.Events(ctx, tracking.EventFilter{})
+	for _, e := range events {
+		fmt.Printf("%s by %s\n", e.Type, e.Actor)
+	}
+	return err
+}

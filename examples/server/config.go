@@ -1,0 +1,150 @@
+package main
+
+import (
+	"crypto/rand"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// errUsage is returned when the command line was wrong and that has been said.
+var errUsage = errors.New("the command line is wrong")
+
+// config is what the command line says.
+type config struct {
+	addr    string
+	store   string
+	keys    []string
+	keyMade bool // nobody gave one
+	baseURL string
+	demo    bool
+	options tracking.Options
+}
+
+const usage = `Usage: server [flags]
+
+Serves the delivery-tracking service over HTTP. Durations are written like 90s, 10m or 2h30m.
+
+`
+
+func parseFlags(args []string, log io.Writer) (config, error) {
+	var c config
+	flags := flag.NewFlagSet("server", flag.ContinueOnError)
+	flags.SetOutput(log)
+	flags.Usage = func() {
+		fmt.Fprint(flags.Output(), usage)
+		flags.PrintDefaults()
+	}
+	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 takes a free one")
+	flags.StringVar(&c.store, "store", "memory", "where the data is: `memory`, gone when the server ends")
+	flags.Func("key", "API `KEY` that callers use, any text; may be given several times (default: one is made and printed)", func(key string) error {
+		if key == "" {
+			return errors.New("it is empty")
+		}
+		c.keys = append(c.keys, key)
+		return nil
+	})
+	flags.StringVar(&c.baseURL, "base-url", "", "public `URL` that links begin with (default: as each request was addressed)")
+	flags.IntVar(&c.options.MaxOpenTasks, "max-open-tasks", 1, "how `many` open tasks a driver may get automatically; negative: no limit")
+	flags.Float64Var(&c.options.MaxAssignDistance, "max-assign-distance", 0, "how far away in `metres` a driver may be to get a task automatically; 0: no limit")
+	duration := func(v *time.Duration, name string, d time.Duration, what string) {
+		*v = d
+		flags.Func(name, fmt.Sprintf("%s (default %v)", what, short(d)), func(text string) error {
+			d, err := time.ParseDuration(text)
+			switch {
+			case err != nil:
+				return errors.New("it is no duration such as 90s, 10m or 2h30m")
+			case d <= 0:
+				return errors.New("it must be positive")
+			}
+			*v = max(d, time.Millisecond) // the service counts in them
+			return nil
+		})
+	}
+	duration(&c.options.MaxFixAge, "max-fix-age", 10*time.Minute, "`DURATION` without a sign of life after which a driver counts as gone")
+	duration(&c.options.TripTTL, "trip-ttl", 2*time.Hour, "`DURATION` that a trip lives without a fix")
+	duration(&c.options.LinkTTL, "link-ttl", 24*time.Hour, "`DURATION` that a tracking link outlives its task or trip")
+	duration(&c.options.InviteTTL, "invite-ttl", 24*time.Hour, "`DURATION` for which the link of an invite can be used")
+	duration(&c.options.CodeTTL, "code-ttl", time.Hour, "`DURATION` for which the code of an invite can be used")
+	flags.BoolVar(&c.demo, "demo", false, "let couriers deliver along streets, so that something moves (default true when no flag is given)")
+
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return c, err
+		}
+		return c, errUsage
+	}
+	if err := c.check(flags.Args()); err != nil {
+		fmt.Fprintf(log, "server: %v\n\n", err)
+		flags.Usage()
+		return c, errUsage
+	}
+	if flags.NFlag() == 0 {
+		c.demo = true
+	}
+	if c.keys == nil {
+		c.keys, c.keyMade = []string{rand.Text()}, true
+	}
+	return c, nil
+}
+
+func (c *config) check(rest []string) error {
+	if len(rest) > 0 {
+		return errors.New("only flags are expected, no other arguments")
+	}
+	if c.options.MaxOpenTasks == 0 {
+		return errors.New("-max-open-tasks cannot be 0: give how many, or a negative number for no limit")
+	}
+	if d := c.options.MaxAssignDistance; !(d >= 0) || math.IsInf(d, 0) {
+		return errors.New("-max-assign-distance must be a number of metres, or 0 for no limit")
+	}
+	if c.baseURL != "" {
+		u, err := url.Parse(c.baseURL)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+			return errors.New("-base-url must be an http or https address without a query, such as https://example.com")
+		}
+		c.baseURL = strings.TrimRight(c.baseURL, "/")
+	}
+	if c.store != "memory" {
+		return errors.New("-store must be memory")
+	}
+	return nil
+}
+
+// publicURL is where callers on this machine find a server that listens at addr.
+func (c *config) publicURL(addr net.Addr) string {
+	if c.baseURL != "" {
+		return c.baseURL
+	}
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return "http://" + addr.String()
+	}
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return "http://" + net.JoinHostPort(host, port)
+}
+
+// openStore opens the store that a checked -store names.
+func openStore(string) (tracking.Store, error) { return memory.New(), nil }
+
+// short writes a duration without units that are 0.
+func short(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
+}
