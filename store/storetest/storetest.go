@@ -50,6 +50,7 @@ func tiers() []tier {
 		{"contract", contractChecks},
 		{"parity", parityChecks},
 		{"tenant", tenantChecks},
+		{"concurrent", concurrentChecks},
 	}
 }
 
