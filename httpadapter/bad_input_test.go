@@ -391,6 +391,8 @@ func TestAssignmentsAndInvites(t *testing.T) {
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a"}`, 400, "user_id"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"foreign"}`, 404, "user_id"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"nobody"}`, 404, "user_id"},
+		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"\u0000"}`, 404, "user_id"},
+		{"POST", "/v1/assign_trip?tracking_id=a&user_id=%FF", "", 404, "user_id"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a,b","user_id":"ravi"}`, 400, "tracking_id"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":" a","user_id":"ravi"}`, 400, "tracking_id"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"ravi","dest":[181,0]}`, 400, "dest"},

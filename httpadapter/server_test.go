@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -251,4 +252,13 @@ func (s *server) fix(token string, lng, lat float64) {
 func forwarded(r *http.Request) netip.Addr {
 	a, _ := netip.ParseAddr(r.Header.Get("X-Forwarded-For"))
 	return a
+}
+
+type routeInfo = httpadapter.RouteInfo
+
+func escape(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
+
+func quote(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
 }

@@ -146,14 +146,14 @@ func (h *Handler) revokeTripLink(r *request) (answer, error) {
 
 // requestTrip takes its parameters from the body, as JSON or as a form, or from the query; a parameter that is in both has to be the same.
 func (h *Handler) requestTrip(r *request) (answer, error) {
-	params := []string{"tracking_id", "user_id", "message", "dest", "desc"}
+	params := []string{"tracking_id", userID, "message", "dest", "desc"}
 	body, err := r.textsOfBody(params)
 	if err != nil {
 		return nil, err
 	}
 	given := map[string]string{}
 	for _, name := range params {
-		inQuery, ok1 := r.query.Text(name)
+		inQuery, ok1 := queryText(r.query, name)
 		inBody, ok2 := body[name]
 		if ok1 && ok2 && inQuery != inBody {
 			r.query.Fail(name, "is in the query and in the body with different values")
@@ -171,13 +171,23 @@ func (h *Handler) requestTrip(r *request) (answer, error) {
 		return nil, err
 	}
 	err = r.svc.RequestTrip(r.Context(), tracking.NewRequest{
-		DriverID: tracking.DriverID(given["user_id"]), TrackingID: tracking.TrackingID(given["tracking_id"]),
+		DriverID: tracking.DriverID(given[userID]), TrackingID: tracking.TrackingID(given["tracking_id"]),
 		Message: given["message"], Dest: given["dest"], Desc: given["desc"],
 	})
 	if err != nil {
 		return nil, err
 	}
 	return ok("Request sent to Operator", nil)
+}
+
+// userID names the driver of a trip request. He is looked up, and so the form of his id is not judged.
+const userID = "user_id"
+
+func queryText(q strict.Query, name string) (string, bool) {
+	if name == userID {
+		return q.Get(name)
+	}
+	return q.Text(name)
 }
 
 // textsOfBody reads the named texts from a JSON or form body. There may be no body.
@@ -197,11 +207,19 @@ func (r *request) textsOfBody(names []string) (map[string]string, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if name == "dest" && o.IsArray(name) {
+			var v string
+			var ok bool
+			switch {
+			case name == userID:
+				v, ok = o.Lookup(name)
+			case name == "dest" && o.IsArray(name):
 				if p := o.LngLat(name); p != nil {
-					texts[name] = decimal(p.Lng) + "," + decimal(p.Lat)
+					v, ok = decimal(p.Lng)+","+decimal(p.Lat), true
 				}
-			} else if v, ok := o.Text(name); ok {
+			default:
+				v, ok = o.Text(name)
+			}
+			if ok {
 				texts[name] = v
 			}
 		}
@@ -217,7 +235,7 @@ func (r *request) textsOfBody(names []string) (map[string]string, error) {
 			return nil, err
 		}
 		for _, name := range names {
-			if v, ok := form.Text(name); ok {
+			if v, ok := queryText(form, name); ok {
 				texts[name] = v
 			}
 		}

@@ -137,7 +137,10 @@ func (o Object) Text(name string) (string, bool) {
 	return t, ok
 }
 
-// ID reads an identifier that something is looked up by, so that its form is nobody's business. It has to be there and not empty.
+// Lookup reads an identifier that something is looked up by, so that its form is nobody's business. Not ok when it is absent.
+func (o Object) Lookup(name string) (string, bool) { return o.text(name) }
+
+// ID is a Lookup that has to be there and not empty.
 func (o Object) ID(name string) string {
 	t, ok := o.text(name)
 	if *o.err == nil && (!ok || t == "") {
