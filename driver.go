@@ -326,7 +326,9 @@ func (s *Service) DeleteDriver(ctx context.Context, id DriverID) error {
 }
 
 const (
-	maxFixes = 1000            // in one call
+	// MaxFixes is how many fixes one call may carry.
+	MaxFixes = 1000
+
 	maxAhead = 2 * time.Minute // of our clock
 )
 
@@ -349,7 +351,7 @@ func (f Fix) screen(now time.Time) FixOutcome {
 // RecordFixes keeps what a driver's phone measured, up to 1000 fixes in any order, and says of each what became of it. No fixes is a sign of life.
 // What is wrong with one fix does not touch the others. Codes: ErrNotFound; ErrTooLarge.
 func (s *Service) RecordFixes(ctx context.Context, driver DriverID, fixes []Fix) ([]FixOutcome, error) {
-	if len(fixes) > maxFixes {
+	if len(fixes) > MaxFixes {
 		return nil, &Error{Code: ErrTooLarge, Field: "fixes", Message: "fixes has more than 1000 entries; send them in parts."}
 	}
 	outcomes := make([]FixOutcome, len(fixes))

@@ -1,12 +1,16 @@
 package tracking
 
 import (
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"iter"
 	"math"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -433,5 +437,56 @@ func TestCodeGuard(t *testing.T) {
 			t.Fatalf("the %d. right code has to wait %v", i, wait)
 		}
 		g.forgive("a", at)
+	}
+}
+
+// On real taxi trips the estimate, knowing only where they begin and end, is no worse than its formula promises.
+func TestEstimateOnTaxiTrips(t *testing.T) {
+	dir := os.Getenv("TRACKING_DATA")
+	if dir == "" && os.Getenv("TRACKING_LONG") == "" {
+		t.Skip("TRACKING_DATA does not name the folder of recorded trips")
+	}
+	f, err := os.Open(filepath.Join(dir, "barefoot/nyc-taxi-trips-2013.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var off []float64
+	for _, row := range rows[1:] {
+		var v [5]float64 // seconds, from, to
+		for i, column := range []int{3, 5, 6, 7, 8} {
+			if v[i], err = strconv.ParseFloat(row[column], 64); err != nil {
+				t.Fatal(err)
+			}
+		}
+		took := estimate([]LngLat{{v[1], v[2]}, {v[3], v[4]}}, nil).Seconds()
+		off = append(off, math.Abs(took-v[0])/v[0])
+	}
+	slices.Sort(off)
+	if median := off[len(off)/2]; len(off) != 682 || median > 0.275 {
+		t.Errorf("median error %.1f %% on %d trips", 100*median, len(off))
+	} else {
+		t.Logf("median error %.1f %%", 100*median)
+	}
+}
+
+func TestEstimateHeedsSpeed(t *testing.T) {
+	way := []LngLat{{10, 50}, {10.1, 50}}
+	drive := func(speed float64) (recent []Fix) {
+		for s := 0; s <= 600; s += 10 {
+			recent = append(recent, Fix{LngLat: LngLat{10, 50 + speed*float64(s)/111195.08}, Time: t0.Add(time.Duration(s) * time.Second)})
+		}
+		return recent
+	}
+	none, fast, slow := estimate(way, nil), estimate(way, drive(20)), estimate(way, drive(1))
+	if !(fast < none && none < slow) {
+		t.Errorf("fast %v, unknown %v, slow %v", fast, none, slow)
+	}
+	if more := estimate([]LngLat{way[0], {10.05, 50.02}, way[1]}, nil); more <= none+stopTime {
+		t.Errorf("with a stop between %v, without %v", more, none)
 	}
 }

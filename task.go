@@ -156,6 +156,14 @@ func (t Task) point() *LngLat {
 	return p.LngLat
 }
 
+// nextPlace is where the task's driver has to go next; of a completed task where it ended.
+func (t Task) nextPlace() *Place {
+	if t.Type == Pickup || t.Type == PickupAndDrop && t.PickedUpAt.IsZero() && t.Status != StatusCompleted {
+		return t.Pickup
+	}
+	return t.Drop
+}
+
 // pointless reports whether one of the task's places has no point yet.
 func (t Task) pointless() bool {
 	return t.Pickup != nil && t.Pickup.LngLat == nil || t.Drop != nil && t.Drop.LngLat == nil

@@ -113,9 +113,14 @@ func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.L
 		o.put(q, now)
 	}
 	var list []tracking.Leased
+	var passed []*queue
 	for len(list) < l.Limit && o.ready.Len() > 0 {
 		q := o.ready.q[0]
 		o.take(q)
+		if slices.Contains(l.Except, q.events[0].app.id) {
+			passed = append(passed, q)
+			continue
+		}
 		if q.freeAt() > now { // the caller's clock is behind that of an earlier caller
 			o.put(q, now)
 			continue
@@ -126,6 +131,9 @@ func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.L
 		q.owner, q.until = l.Owner, until
 		q.in = &o.later
 		heap.Push(q.in, q)
+	}
+	for _, q := range passed {
+		o.put(q, now)
 	}
 	return list, nil
 }

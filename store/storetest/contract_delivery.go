@@ -46,6 +46,17 @@ func deliveryChecks() []check {
 			}
 			leased(c, "w", t0, 10)
 		}},
+		{"LeaseEvents/passes over the applications in Except", func(t testing.TB, s tracking.Store) {
+			c, o := use(t, s, here), use(t, s, there)
+			outbox(c, "a1", "b1")
+			outbox(o, "c1")
+			got, err := s.LeaseEvents(c.ctx, tracking.Lease{Owner: "w", Now: t0, Until: at(time.Minute), Except: []tracking.AppID{here}, Limit: 10})
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, "leased", each(got, leasedID), []string{"c1"})
+			leased(c, "other", t0, 10, "a1", "b1") // it has left no lease behind
+		}},
 		{"LeaseEvents/leases the whole queue of a subject, in order of Seq", func(t testing.TB, s tracking.Store) {
 			c := use(t, s, here)
 			outbox(c, "a1", "b1", "a2", "a3", "b2")

@@ -38,6 +38,9 @@ func (r *reference) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracki
 	subjects, events := r.queue(l.Now)
 	for _, s := range subjects {
 		for _, e := range events[s] {
+			if slices.Contains(l.Except, e.app) {
+				break
+			}
 			if len(out) == l.Limit {
 				return out, nil
 			}
