@@ -1,0 +1,133 @@
+package httpadapter_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+)
+
+// dial opens a connection of its own. Its deadline only keeps a broken test from hanging for ever.
+func (s *server) dial() net.Conn {
+	s.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		s.Fatal(err)
+	}
+	c.SetDeadline(time.Now().Add(time.Minute))
+	s.Cleanup(func() { c.Close() })
+	return c
+}
+
+// answer reads one answer, and reports whether the connection is closed after it.
+func (s *server) answer(c net.Conn) (reply, bool) {
+	s.Helper()
+	r := bufio.NewReader(c)
+	res, err := http.ReadResponse(r, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	_, err = r.ReadByte()
+	return reply{res.StatusCode, res.Header, string(b)}, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err)
+}
+
+func isReset(err error) bool {
+	var op *net.OpError
+	return errors.As(err, &op) && !errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+const head = "POST /v1/task/create?apikey=key-a HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+// TestHugeContentLength: refused by the number alone; nothing of the body is waited for.
+func TestHugeContentLength(t *testing.T) {
+	s := newServer(t)
+	c := s.dial()
+	io.WriteString(c, head+"Content-Length: 10000000000\r\n\r\n{")
+	r, closed := s.answer(c)
+	s.check("huge", r, 413, "")
+	if !closed {
+		t.Error("the connection stays open")
+	}
+}
+
+// TestEndlessBody: refused at the limit, though more comes and comes.
+func TestEndlessBody(t *testing.T) {
+	s := newServer(t)
+	c := s.dial()
+	io.WriteString(c, head+"Transfer-Encoding: chunked\r\n\r\n")
+	go func() {
+		chunk := "400\r\n" + strings.Repeat(" ", 0x400) + "\r\n"
+		for {
+			if _, err := io.WriteString(c, chunk); err != nil {
+				return
+			}
+		}
+	}()
+	res, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.StatusCode != 413 || !res.Close {
+		t.Errorf("%d, close %v", res.StatusCode, res.Close)
+	}
+}
+
+// TestSlowBody: a body that stops coming ends at the read time-out, with and without a valid key.
+func TestSlowBody(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = 50 * time.Millisecond })
+	c := s.dial()
+	io.WriteString(c, head+"Content-Length: 50\r\n\r\n{\"type\":2,")
+	r, closed := s.answer(c)
+	s.check("slow", r, 400, "")
+	if !closed || !strings.Contains(r.body, "in time") {
+		t.Errorf("closed %v, %s", closed, r.body)
+	}
+
+	c = s.dial()
+	io.WriteString(c, strings.Replace(head, "key-a", "nobody", 1)+"Content-Length: 50\r\n\r\n{\"type\":2,")
+	r, closed = s.answer(c)
+	s.check("slow without key", r, 401, "")
+	if !closed {
+		t.Error("the connection stays open, its body unread")
+	}
+}
+
+// TestBrokenOffBody: nothing is stored when the caller goes away in the middle.
+func TestBrokenOffBody(t *testing.T) {
+	s := newServer(t)
+	c := s.dial()
+	io.WriteString(c, head+"Content-Length: 500\r\n\r\n"+`{"type":2,"drop":{"address":"x"}}`)
+	c.(*net.TCPConn).CloseWrite()
+	r, _ := s.answer(c)
+	s.check("broken off", r, 400, "")
+	if got := s.data(s.app("GET", "/v1/task/list", "")); len(got["task_list"].([]any)) != 0 {
+		t.Errorf("stored: %v", got)
+	}
+}
+
+// TestRawTargets: what Go's client would clean before sending.
+func TestRawTargets(t *testing.T) {
+	s := newServer(t)
+	for target, status := range map[string]int{
+		"//v1/task?apikey=key-a": 404, "/v1/../v1/task?apikey=key-a": 404, "/v1/task/?apikey=key-a": 404, "http://x/v1/task/list?apikey=key-a": 200, "/v1/task/list?apikey=key-a#x": 401, "/v1/task/list?apikey=key-a&x=\xff": 200,
+	} {
+		c := s.dial()
+		io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+		r, _ := s.answer(c)
+		if r.status != status || r.header.Get("Location") != "" || strings.Contains(r.body, "key-a") {
+			t.Errorf("%s: %d %v %s", target, r.status, r.header, r.body)
+		}
+	}
+}
