@@ -1,0 +1,390 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+const driverColumns = `
+	d.seq, d.app, d.id, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.open_tasks, d.silent, d.duty_at, d.off_duty_at,
+	d.token_generation, d.app_token, d.ingest_token, d.created_at, d.updated_at, d.last_notice,
+	p.driver IS NOT NULL AS placed, p.seen_at, p.oldest_at,
+	p.fix_time AS "fix.time", p.fix_lng AS "fix.lng", p.fix_lat AS "fix.lat", p.fix_event_id AS "fix.event_id",
+	p.fix_accuracy AS "fix.accuracy", p.fix_speed AS "fix.speed", p.fix_bearing AS "fix.bearing", p.fix_battery AS "fix.battery",
+	p.fix_trusted AS "fix.trusted",
+	p.cand_time AS "cand.time", p.cand_lng AS "cand.lng", p.cand_lat AS "cand.lat", p.cand_event_id AS "cand.event_id",
+	p.cand_accuracy AS "cand.accuracy", p.cand_speed AS "cand.speed", p.cand_bearing AS "cand.bearing", p.cand_battery AS "cand.battery",
+	p.cand_trusted AS "cand.trusted"`
+
+type driverRow struct {
+	Seq, App        int64
+	ID              tracking.DriverID
+	Version         int64
+	Name            string
+	Mobile          string
+	Email           string
+	Available       bool
+	Properties      text
+	OpenTasks       int `db:"open_tasks"`
+	Silent          bool
+	DutyAt          instant       `db:"duty_at"`
+	OffDutyAt       instant       `db:"off_duty_at"`
+	TokenGeneration int           `db:"token_generation"`
+	AppToken        hash          `db:"app_token"`
+	IngestToken     hash          `db:"ingest_token"`
+	CreatedAt       instant       `db:"created_at"`
+	UpdatedAt       instant       `db:"updated_at"`
+	LastNotice      int64         `db:"last_notice"`
+	Placed          bool          // there is a row of positions
+	SeenAt          instant       `db:"seen_at"`
+	OldestAt        sql.NullInt64 `db:"oldest_at"`
+	Fix             fixRow
+	Candidate       fixRow `db:"cand"`
+}
+
+func (r *driverRow) driver() (tracking.Driver, error) {
+	properties, err := fromJSON[map[string]string](r.Properties)
+	return tracking.Driver{
+		ID: r.ID, Name: r.Name, Mobile: r.Mobile, Email: r.Email, Available: r.Available, Properties: properties,
+		OpenTasks: r.OpenTasks, Silent: r.Silent, DutyAt: r.DutyAt.Time, OffDutyAt: r.OffDutyAt.Time,
+		TokenGeneration: r.TokenGeneration, AppToken: r.AppToken.Hash, IngestToken: r.IngestToken.Hash,
+		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, Seq: r.Seq, Version: r.Version,
+		Position: tracking.Position{Fix: r.Fix.fix(), Candidate: r.Candidate.fix(), SeenAt: r.SeenAt.Time},
+	}, err
+}
+
+// driverKey is a driver's id in the store.
+type driverKey struct {
+	app int64
+	id  tracking.DriverID
+}
+
+// driverState is a driver as the writer has him: the row and what it needs to know beside it.
+type driverState struct {
+	tracking.Driver
+	placed     bool          // there is a row of positions
+	oldest     sql.NullInt64 // when his oldest fix was, UTC ms
+	lastNotice int64
+}
+
+// driverCache keeps the drivers that the writer has met, so that a fix costs no read. Only the writer changes rows, so they are never out of date;
+// what is not committed must be forgotten.
+type driverCache struct {
+	known map[driverKey]*driverState
+}
+
+// maxDrivers bounds the cache. When it is full it is emptied: it fills again as fast as drivers report.
+const maxDrivers = 1 << 15
+
+func (c *driverCache) drop(k driverKey) { delete(c.known, k) }
+func (c *driverCache) forget()          { clear(c.known) }
+
+func (c *driverCache) keep(k driverKey, d *driverState) {
+	if c.known == nil || len(c.known) >= maxDrivers {
+		c.known = map[driverKey]*driverState{}
+	}
+	c.known[k] = d
+}
+
+const selectDriver = `
+SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.id = ?`
+
+// driver returns a driver as he is in this transaction; nil if there is none. The caller must not change him, but put another in his place.
+func (x *tx) driver(k driverKey) (*driverState, error) {
+	if d, ok := x.drivers.known[k]; ok {
+		return d, nil
+	}
+	var r driverRow
+	found, err := x.find(&r, selectDriver, k.app, k.id)
+	if err != nil || !found {
+		return nil, err
+	}
+	d := &driverState{placed: r.Placed, oldest: r.OldestAt, lastNotice: r.LastNotice}
+	if d.Driver, err = r.driver(); err != nil {
+		return nil, err
+	}
+	x.drivers.keep(k, d)
+	return d, nil
+}
+
+// setDriver notes what the transaction has made of a driver; nil: deleted.
+func (x *tx) setDriver(k driverKey, d *driverState) {
+	if d != nil {
+		x.drivers.keep(k, d)
+	} else {
+		x.drivers.drop(k)
+	}
+	if x.touched == nil {
+		x.touched = map[driverKey]struct{}{}
+	}
+	x.touched[k] = struct{}{}
+	x.mine = append(x.mine, k)
+}
+
+// moves lists what the transaction changes in the index.
+func (x *tx) moves() ([]move, error) {
+	var list []move
+	for k := range x.touched {
+		d, err := x.driver(k)
+		if err != nil {
+			return nil, err
+		}
+		m := move{key: k}
+		if d != nil {
+			m.driver = &d.Driver
+		}
+		list = append(list, m)
+	}
+	return list, nil
+}
+
+const (
+	insertDriver = `
+INSERT INTO drivers (name, mobile, email, properties, open_tasks, silent, duty_at, off_duty_at, token_generation, updated_at,
+	app, id, version, created_at, available, app_token, ingest_token)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?)`
+
+	// The columns that stand in no index, in the order of insertDriver.
+	updateDriver = `
+UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, open_tasks = ?, silent = ?, duty_at = ?, off_duty_at = ?,
+	token_generation = ?, updated_at = ?, version = version + 1`
+	updateDriverWhere = ` WHERE seq = ?`
+
+	insertProperty   = `INSERT INTO driver_properties (app, key, value, created_at, driver) VALUES (?, ?, ?, ?, ?)`
+	deleteProperties = `DELETE FROM driver_properties WHERE driver = ?`
+	deleteFixes      = `DELETE FROM fixes WHERE driver = ?`
+	deleteDriver     = `DELETE FROM drivers WHERE seq = ?` // what refers to him goes with him
+)
+
+func (x *tx) putDriver(app int64, d *tracking.Driver) error {
+	k := driverKey{app, d.ID}
+	old, err := x.driver(k)
+	if err != nil {
+		return err
+	}
+	if (old == nil) != (d.Version == 0) || old != nil && old.Version != d.Version {
+		return conflict(tracking.KindDriver, string(d.ID))
+	}
+	properties, err := mapValue(d.Properties)
+	if err != nil {
+		return err
+	}
+	args := make([]any, 0, 20)
+	args = append(args, d.Name, d.Mobile, d.Email, properties, d.OpenTasks, d.Silent, millis(d.DutyAt), millis(d.OffDutyAt),
+		d.TokenGeneration, millis(d.UpdatedAt))
+	next := &driverState{Driver: d.Clone()}
+	next.DutyAt, next.OffDutyAt, next.UpdatedAt, next.CreatedAt = whole(d.DutyAt), whole(d.OffDutyAt), whole(d.UpdatedAt), whole(d.CreatedAt)
+	next.Position, next.Distance, next.Version = tracking.Position{}, 0, d.Version+1
+
+	if old == nil {
+		next.Seq, err = x.insert(insertDriver, append(args, app, d.ID, d.CreatedAt.UnixMilli(), d.Available, hashValue(d.AppToken), hashValue(d.IngestToken))...)
+		if err != nil {
+			return err
+		}
+	} else {
+		next.placed, next.oldest, next.lastNotice = old.placed, old.oldest, old.lastNotice
+		next.Seq, next.CreatedAt, next.Position = old.Seq, old.CreatedAt, old.Position
+		var u update
+		u.begin(updateDriver, args...)
+		u.set(old.Available != d.Available, "available", d.Available)
+		u.set(old.AppToken != d.AppToken, "app_token", hashValue(d.AppToken))
+		u.set(old.IngestToken != d.IngestToken, "ingest_token", hashValue(d.IngestToken))
+		if err := u.run(x, updateDriverWhere, old.Seq); err != nil {
+			return err
+		}
+	}
+	x.setDriver(k, next)
+
+	if old != nil {
+		if maps.Equal(old.Properties, d.Properties) {
+			return nil
+		}
+		if err := x.exec(deleteProperties, next.Seq); err != nil {
+			return err
+		}
+	}
+	for key, value := range d.Properties {
+		if err := x.exec(insertProperty, app, key, value, next.CreatedAt.UnixMilli(), next.Seq); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
+	k := driverKey{app, d.ID}
+	old, err := x.driver(k)
+	if err != nil {
+		return err
+	}
+	if old == nil || old.Version != d.Version {
+		return conflict(tracking.KindDriver, string(d.ID))
+	}
+	if err := x.exec(deleteFixes, old.Seq); err != nil {
+		return err
+	}
+	if err := x.exec(deleteDriver, old.Seq); err != nil {
+		return err
+	}
+	x.setDriver(k, nil)
+	return nil
+}
+
+const (
+	selectDriverByAppToken = `
+SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app_token = ?`
+	selectDriverByIngestToken = `
+SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.ingest_token = ?`
+)
+
+func (s *Store) driver(ctx context.Context, query string, args ...any) (app tracking.AppID, d tracking.Driver, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		var r driverRow
+		if err := s.get(ctx, &r, query, args...); err != nil {
+			return err
+		}
+		app = s.apps.id(r.App)
+		d, err = r.driver()
+		return err
+	})
+	if err != nil {
+		return "", tracking.Driver{}, err
+	}
+	return app, d, nil
+}
+
+// Driver implements [tracking.DriverReader].
+func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.DriverID) (tracking.Driver, error) {
+	n, _ := s.apps.number(app)
+	_, d, err := s.driver(ctx, selectDriver, n, id)
+	return d, err
+}
+
+// DriverByToken implements [tracking.DriverReader].
+func (s *Store) DriverByToken(ctx context.Context, kind tracking.TokenKind, hash tracking.Hash) (tracking.AppID, tracking.Driver, error) {
+	query := selectDriverByAppToken
+	if kind == tracking.IngestToken {
+		query = selectDriverByIngestToken
+	}
+	return s.driver(ctx, query, hashValue(hash))
+}
+
+// Lists of drivers. With properties, the rarest one leads and the others are looked up for each driver.
+const (
+	selectDriversBy       = `SELECT` + driverColumns + ` FROM drivers d INDEXED BY `
+	driversByAge          = `drivers_by_age LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ?`
+	driversByAvailability = `drivers_by_availability LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.available = ?`
+	driversOldestFirst    = ` ORDER BY d.created_at, d.seq LIMIT ? OFFSET ?`
+
+	selectDriversByProperty = `SELECT` + driverColumns + driversByProperty
+	driversByProperty       = `
+FROM driver_properties q CROSS JOIN drivers d ON d.seq = q.driver LEFT JOIN positions p ON p.driver = d.seq
+WHERE q.app = ? AND q.key = ? AND q.value = ?`
+	driversAndAvailable       = ` AND d.available = ?`
+	driversAndProperty        = ` AND EXISTS (SELECT 1 FROM driver_properties o WHERE o.driver = q.driver AND o.key = ? AND o.value = ?)`
+	driversByPropertyOldest   = ` ORDER BY q.created_at, q.driver LIMIT ? OFFSET ?`
+	selectDriverIDsByProperty = `SELECT d.id` + driversByProperty
+	selectPropertyHolders     = `SELECT count(*) FROM (SELECT 1 FROM driver_properties WHERE app = ? AND key = ? AND value = ? LIMIT 1000)`
+	selectDriversByID         = `SELECT` + driverColumns + ` FROM json_each(?) j CROSS JOIN drivers d ON d.app = ? AND d.id = j.value LEFT JOIN positions p ON p.driver = d.seq`
+)
+
+// property is a filter.
+type property struct{ key, value string }
+
+// properties lists a filter's, the rarest first.
+func (s *Store) properties(ctx context.Context, app int64, filter map[string]string) ([]property, error) {
+	var list []property
+	for k, v := range filter {
+		list = append(list, property{k, v})
+	}
+	if len(list) < 2 {
+		return list, nil
+	}
+	holders := map[property]int{}
+	for _, p := range list {
+		var n int
+		if err := s.get(ctx, &n, selectPropertyHolders, app, p.key, p.value); err != nil {
+			return nil, err
+		}
+		holders[p] = n
+	}
+	slices.SortFunc(list, func(a, b property) int { return holders[a] - holders[b] })
+	return list, nil
+}
+
+// byProperties completes a query that begins with driversByProperty.
+func byProperties(query string, app int64, list []property, available *bool) (string, []any) {
+	args := []any{app, list[0].key, list[0].value}
+	if available != nil {
+		query, args = query+driversAndAvailable, append(args, *available)
+	}
+	for _, p := range list[1:] {
+		query, args = query+driversAndProperty, append(args, p.key, p.value)
+	}
+	return query, args
+}
+
+// driversQuery is the query for a filter without a place.
+func driversQuery(app int64, f tracking.DriverFilter, properties []property) (query string, args []any) {
+	page := []any{f.Limit + 1, f.Offset()}
+	switch {
+	case len(properties) > 0:
+		query, args = byProperties(selectDriversByProperty, app, properties, f.Available)
+		return query + driversByPropertyOldest, append(args, page...)
+	case f.Available != nil:
+		return selectDriversBy + driversByAvailability + driversOldestFirst, append([]any{app, *f.Available}, page...)
+	}
+	return selectDriversBy + driversByAge + driversOldestFirst, append([]any{app}, page...)
+}
+
+// Drivers implements [tracking.DriverReader].
+func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) (list []tracking.Driver, more bool, err error) {
+	if f.Near != nil {
+		return s.near(ctx, app, f)
+	}
+	n, _ := s.apps.number(app)
+	err = s.read(ctx, func(ctx context.Context) error {
+		properties, err := s.properties(ctx, n, f.Properties)
+		if err != nil {
+			return err
+		}
+		query, args := driversQuery(n, f, properties)
+		var rows []driverRow
+		if err := s.list(ctx, &rows, query, args...); err != nil {
+			return err
+		}
+		rows, more = cut(rows, f.Limit)
+		list, err = convert(rows, (*driverRow).driver)
+		return err
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return list, more, nil
+}
+
+// driversByID reads drivers, all as of one moment, in no order.
+func (s *Store) driversByID(ctx context.Context, app int64, ids []tracking.DriverID) (map[tracking.DriverID]tracking.Driver, error) {
+	b, err := json.Marshal(ids)
+	if err != nil {
+		return nil, err
+	}
+	var rows []driverRow
+	if err := s.list(ctx, &rows, selectDriversByID, string(b), app); err != nil {
+		return nil, err
+	}
+	found := make(map[tracking.DriverID]tracking.Driver, len(rows))
+	for i := range rows {
+		d, err := rows[i].driver()
+		if err != nil {
+			return nil, err
+		}
+		found[d.ID] = d
+	}
+	return found, nil
+}

@@ -1,0 +1,325 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+)
+
+// index answers who is near, who may be offered a task and who has fallen silent, from memory. It follows the rows: the writer brings it up to date
+// after each commit, before it answers.
+type index struct {
+	// mu keeps the writer's changes and the first filling apart: a chunk is read and put in while the writer waits, so nothing older follows a change.
+	mu   sync.Mutex
+	apps map[int64]*nearby.Index
+
+	ready   chan struct{} // closed when it has been filled, or could not be
+	stopped chan struct{} // closed when the filling has ended
+	err     error         // why it could not be filled; set before ready
+}
+
+// move is a driver as a transaction left him; without one he is gone.
+type move struct {
+	key    driverKey
+	driver *tracking.Driver
+}
+
+func (x *index) start(s *Store) {
+	x.ready, x.stopped = make(chan struct{}), make(chan struct{})
+	if s.path == "" { // nothing is there yet
+		close(x.ready)
+		close(x.stopped)
+		return
+	}
+	go func() {
+		defer close(x.stopped)
+		defer close(x.ready)
+		x.err = x.fill(s)
+	}()
+}
+
+// of returns an application's part. The caller holds mu.
+func (x *index) of(app int64) *nearby.Index {
+	n := x.apps[app]
+	if n == nil {
+		if x.apps == nil {
+			x.apps = map[int64]*nearby.Index{}
+		}
+		n = new(nearby.Index)
+		x.apps[app] = n
+	}
+	return n
+}
+
+// apply brings the index up to date with what was committed.
+func (x *index) apply(moves []move) {
+	if len(moves) == 0 {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, m := range moves {
+		if m.driver != nil {
+			x.of(m.key.app).Put(*m.driver)
+		} else {
+			x.of(m.key.app).Remove(m.key.id)
+		}
+	}
+}
+
+const (
+	selectForIndex = `
+SELECT d.seq, d.app, d.id, d.available, d.silent, d.open_tasks, d.duty_at, p.seen_at, p.fix_time, p.fix_lng, p.fix_lat
+FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.seq > ? ORDER BY d.seq LIMIT ?`
+
+	indexChunk = 500 // drivers read while the writer waits
+)
+
+// fill puts all drivers in, a chunk at a time.
+func (x *index) fill(s *Store) error {
+	for after := int64(0); ; {
+		last, n, err := x.fillChunk(s, after)
+		if err != nil {
+			return err
+		}
+		if n < indexChunk {
+			return nil
+		}
+		after = last
+	}
+}
+
+func (x *index) fillChunk(s *Store, after int64) (last int64, n int, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	err = s.read(s.closing, func(ctx context.Context) error {
+		st, err := s.statement(ctx, selectForIndex)
+		if err != nil {
+			return err
+		}
+		rows, err := st.QueryContext(ctx, after, indexChunk)
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var d tracking.Driver
+			var app int64
+			var duty, seen instant
+			var fix fixRow
+			if err := rows.Scan(&last, &app, &d.ID, &d.Available, &d.Silent, &d.OpenTasks, &duty, &seen, &fix.Time, &fix.Lng, &fix.Lat); err != nil {
+				return err
+			}
+			d.DutyAt, d.Position = duty.Time, tracking.Position{Fix: fix.fix(), SeenAt: seen.Time}
+			x.of(app).Put(d)
+			n++
+		}
+		return rows.Err()
+	})
+	return last, n, err
+}
+
+// failure says why the index could not be filled. While it is being filled there is none.
+func (x *index) failure() error {
+	select {
+	case <-x.ready:
+	default:
+		return nil
+	}
+	if errors.Is(x.err, context.Canceled) || errors.Is(x.err, tracking.ErrUnavailable) && x.err == errClosed {
+		return nil // the store was closed
+	}
+	return x.err
+}
+
+// indexed waits until the index is filled.
+func (s *Store) indexed(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-s.index.ready:
+	case <-s.closing.Done():
+		return errClosed
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	switch {
+	case s.closing.Err() != nil:
+		return errClosed
+	case s.index.err != nil:
+		return unavailable("The index of positions could not be built; open the store again.", s.index.err)
+	}
+	return nil
+}
+
+// part returns an application's part of the index.
+func (s *Store) part(app int64) *nearby.Index {
+	s.index.mu.Lock()
+	defer s.index.mu.Unlock()
+	return s.index.of(app)
+}
+
+// maxLooks is how often a list by distance looks again when drivers have moved between the look at the index and the read of their rows.
+const maxLooks = 4
+
+// nearest reads the drivers that look finds in the index. Those whose rows no longer fit are left out or put in their new place; if there are any,
+// it looks again, as another one may now be nearer.
+func (s *Store) nearest(ctx context.Context, app tracking.AppID, at tracking.LngLat, look func(*nearby.Index) ([]nearby.Hit, error), fits func(tracking.Driver) bool) (list []tracking.Driver, err error) {
+	if err := s.indexed(ctx); err != nil {
+		return nil, err
+	}
+	n, ok := s.apps.number(app)
+	if !ok {
+		return nil, nil
+	}
+	part := s.part(n)
+	for range maxLooks {
+		hits, err := look(part)
+		if err != nil {
+			return nil, err
+		}
+		if len(hits) == 0 {
+			return nil, nil
+		}
+		ids := make([]tracking.DriverID, len(hits))
+		for i, h := range hits {
+			ids[i] = h.ID
+		}
+		var rows map[tracking.DriverID]tracking.Driver
+		err = s.read(ctx, func(ctx context.Context) error {
+			rows, err = s.driversByID(ctx, n, ids)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		list, err = list[:0], nil
+		moved := false
+		for _, h := range hits {
+			d, ok := rows[h.ID]
+			if !ok || !d.Position.Located() || !fits(d) {
+				moved = true
+				continue
+			}
+			moved = moved || d.Position.Fix.LngLat != h.At
+			d.Distance = tracking.Distance(at, d.Position.Fix.LngLat)
+			list = append(list, d)
+		}
+		if !moved {
+			return list, nil
+		}
+	}
+	slices.SortFunc(list, func(a, b tracking.Driver) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.ID, b.ID))
+	})
+	return list, nil
+}
+
+// near lists drivers by distance.
+func (s *Store) near(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) ([]tracking.Driver, bool, error) {
+	at := *f.Near
+	list, err := s.nearest(ctx, app, at, func(part *nearby.Index) ([]nearby.Hit, error) {
+		keep, err := s.holders(ctx, app, f)
+		if err != nil {
+			return nil, err
+		}
+		return part.Near(at, nearby.Filter{Available: f.Available}, f.Offset(), f.Limit+1, keep), nil
+	}, func(d tracking.Driver) bool {
+		if f.Available != nil && d.Available != *f.Available {
+			return false
+		}
+		for k, v := range f.Properties {
+			if got, ok := d.Properties[k]; !ok || got != v {
+				return false
+			}
+		}
+		return true
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	list, more := cut(list, f.Limit)
+	if len(list) == 0 {
+		list = nil
+	}
+	return list, more, nil
+}
+
+// holders returns a test for having the properties that f asks for; nil if it asks for none.
+func (s *Store) holders(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) (func(tracking.DriverID) bool, error) {
+	if len(f.Properties) == 0 {
+		return nil, nil
+	}
+	n, _ := s.apps.number(app)
+	var ids []tracking.DriverID
+	err := s.read(ctx, func(ctx context.Context) error {
+		properties, err := s.properties(ctx, n, f.Properties)
+		if err != nil {
+			return err
+		}
+		query, args := byProperties(selectDriverIDsByProperty, n, properties, f.Available)
+		return s.list(ctx, &ids, query, args...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[tracking.DriverID]bool, len(ids))
+	for _, id := range ids {
+		set[id] = true
+	}
+	return func(id tracking.DriverID) bool { return set[id] }, nil
+}
+
+// Offers implements [tracking.DriverReader].
+func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
+	o.SeenSince = fromMillis(ceilMillis(o.SeenSince))
+	list, err := s.nearest(ctx, app, o.At, func(part *nearby.Index) ([]nearby.Hit, error) {
+		return part.Offers(o, nil), nil
+	}, func(d tracking.Driver) bool {
+		return d.Available && !d.Silent && (o.MaxOpen < 0 || d.OpenTasks < o.MaxOpen) && !d.Position.SeenAt.Before(o.SeenSince) &&
+			(o.Within == 0 || tracking.Distance(o.At, d.Position.Fix.LngLat) <= o.Within)
+	})
+	if err != nil || len(list) == 0 {
+		return nil, err
+	}
+	return list, nil
+}
+
+// silent lists drivers that have not been heard of, for Due.
+func (s *Store) silent(ctx context.Context, q tracking.DueQuery) ([]tracking.Due, error) {
+	if err := s.indexed(ctx); err != nil {
+		return nil, err
+	}
+	type due struct {
+		nearby.Silence
+		app tracking.AppID
+	}
+	var found []due
+	s.index.mu.Lock()
+	parts := make(map[tracking.AppID]*nearby.Index, len(s.index.apps))
+	for n, part := range s.index.apps {
+		if app := s.apps.id(n); q.App == "" || app == q.App {
+			parts[app] = part
+		}
+	}
+	s.index.mu.Unlock()
+	for app, part := range parts {
+		for _, d := range part.Silent(q.Before, q.Limit) {
+			found = append(found, due{d, app})
+		}
+	}
+	slices.SortFunc(found, func(a, b due) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.app, b.app), cmp.Compare(a.ID, b.ID))
+	})
+	var list []tracking.Due
+	for _, d := range found[:min(len(found), q.Limit)] {
+		list = append(list, tracking.Due{App: d.app, Subject: tracking.Subject{Kind: tracking.KindDriver, ID: string(d.ID)}})
+	}
+	return list, nil
+}

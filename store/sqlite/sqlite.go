@@ -1,0 +1,291 @@
+// Package sqlite is a [tracking.Store] on one SQLite file that loses nothing: what a caller was told is done survives a killed process and a power cut.
+//
+//	store, err := sqlite.Open("/var/lib/tracking/tracking.db", nil)
+//	if err != nil {
+//		log.Fatal(err) // says what is wrong with the file, and what to do
+//	}
+//	defer store.Close()
+//	svc, err := tracking.New(store, nil)
+//
+// The file, its -wal and -shm companions and a -lock file lie beside each other and belong together; all are readable by their owner only.
+// One process has a file open at a time: a second [Open] answers [ErrInUse]. [Store.Backup] copies a running store; copying the files by
+// other means is safe only after [Store.Close].
+//
+// # How it writes
+//
+// There is one writer. Durability costs one fsync a transaction, so the writer takes all changes that wait, runs each under a savepoint of its own,
+// commits once and answers all: alone a change costs an fsync, among many a small part of one. A bounded number of changes may wait; one more
+// is answered ErrUnavailable at once. The transaction log (WAL) is synced at every commit (synchronous=FULL); where the system has fdatasync(2) it
+// is used instead of fsync(2), which [driver.Fdatasync] switches for the whole process.
+//
+// A change whose commit failed may or may not be in the file: it is answered ErrUnavailable, the code whose outcome is unknown. A full disk
+// is such an error; reads go on, and writing resumes by itself once there is space. After a failed fsync nothing more is written
+// until the store is opened again, because the kernel no longer knows what has reached the disk; [Store.Health] says so. Damage that is met in
+// the file is reported in the same way ([ErrDamaged]) and never repaired: restore a backup.
+//
+// # How it reads
+//
+// Readers have connections of their own, see the last commit, and do not wait for the writer. Each read has a time limit. Lists read their
+// page by an index. Positions are rows like all others, but who is near is answered from an index in memory, which is built in the background after Open:
+// queries by position wait for it, all others do not.
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	driver "modernc.org/sqlite"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// Options adjust a Store. The zero Options, like nil, are right for most.
+type Options struct {
+	// Queue is how many changes may wait for the writer; 0 means 4096. More than that are answered ErrUnavailable.
+	Queue int
+
+	// Readers is how many reads run at once, each on a connection of its own; 0 means one for each CPU, but at least 4. Others wait.
+	Readers int
+
+	// ReadTimeout limits each read; 0 means 10 seconds. It bounds what a read can hold up: the log cannot shrink while an old state is being read.
+	ReadTimeout time.Duration
+
+	// BusyTimeout is how long to wait for a lock that something else holds on the file, such as a person with a SQLite shell; 0 means 5 seconds.
+	BusyTimeout time.Duration
+
+	// CacheSize is the page cache of the writer in bytes, and of each reader; 0 means 16 MiB.
+	CacheSize int
+
+	// Logger is told of migrations and of what stops the writer; nil means slog.Default().
+	Logger *slog.Logger
+
+	vfs         string // the SQLite VFS; "" is the system's
+	synchronous string // "" is FULL
+	migrations  fs.FS  // nil is the embedded ones
+}
+
+func (o *Options) withDefaults() (Options, error) {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	switch {
+	case c.Queue < 0:
+		return c, fmt.Errorf("sqlite: Options.Queue is %d; give the number of changes that may wait, or 0", c.Queue)
+	case c.Readers < 0:
+		return c, fmt.Errorf("sqlite: Options.Readers is %d; give a number of connections, or 0", c.Readers)
+	case c.ReadTimeout < 0:
+		return c, fmt.Errorf("sqlite: Options.ReadTimeout is %v; give a duration, or 0", c.ReadTimeout)
+	case c.BusyTimeout < 0:
+		return c, fmt.Errorf("sqlite: Options.BusyTimeout is %v; give a duration, or 0", c.BusyTimeout)
+	case c.CacheSize < 0:
+		return c, fmt.Errorf("sqlite: Options.CacheSize is %d; give a number of bytes, or 0", c.CacheSize)
+	}
+	defaultTo(&c.Queue, 4096)
+	defaultTo(&c.Readers, max(4, runtime.GOMAXPROCS(0)))
+	defaultTo(&c.ReadTimeout, 10*time.Second)
+	defaultTo(&c.BusyTimeout, 5*time.Second)
+	defaultTo(&c.CacheSize, 16<<20)
+	defaultTo(&c.Logger, slog.Default())
+	defaultTo(&c.synchronous, "FULL")
+	if c.migrations == nil {
+		c.migrations = migrations
+	}
+	return c, nil
+}
+
+func defaultTo[T comparable](v *T, d T) {
+	var zero T
+	if *v == zero {
+		*v = d
+	}
+}
+
+// Memory is the path of a store that lives in memory and ends with its Close: for tests.
+const Memory = ":memory:"
+
+// Store is a [tracking.Store] on a file. Make one with [Open].
+type Store struct {
+	opts   Options
+	path   string // of the file; "" in memory
+	unlock func() error
+
+	// life is held while a connection is in use, and taken by Close.
+	life    sync.RWMutex
+	closed  bool
+	closing context.Context // ends when Close begins
+	stop    context.CancelFunc
+
+	readers    *sqlx.DB
+	statements sync.Map // query → *sqlx.Stmt on readers
+
+	// gate keeps readers and the writer apart in memory, where there is no log to read an old state from. Nil for a file.
+	gate *sync.RWMutex
+
+	writer writer
+	apps   registry
+	index  index
+	health atomic.Pointer[error] // why nothing more is written
+	backup sync.Mutex            // one at a time
+}
+
+var _ tracking.Store = (*Store)(nil)
+
+// Open opens the store in the file at path, and makes it if there is none; its directory must exist. [Memory] is a store without a file.
+//
+// A file that it cannot use is an [*OpenError], and stays as it is. An older file is brought up to date, and a copy of the old one is kept beside it.
+func Open(path string, opts *Options) (_ *Store, err error) {
+	o, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{opts: o, unlock: func() error { return nil }}
+	s.closing, s.stop = context.WithCancel(context.Background())
+	if path == Memory {
+		s.gate = new(sync.RWMutex)
+		err = s.openMemory()
+	} else {
+		driver.Fdatasync(true) // an error says that there is no such call here, and fsync stays
+		err = s.openFile(path)
+	}
+	if err != nil {
+		s.stop()
+		return nil, err
+	}
+	s.writer.start(s)
+	s.index.start(s)
+	return s, nil
+}
+
+// Close waits for the changes that were accepted, ends reads, and releases the file. A later call of any method returns ErrUnavailable.
+func (s *Store) Close() error {
+	s.stop()
+	s.life.Lock()
+	if s.closed {
+		s.life.Unlock()
+		return errClosed
+	}
+	s.closed = true
+	close(s.writer.queue)
+	s.life.Unlock()
+	<-s.writer.done
+	<-s.index.stopped
+	err := s.disconnect()
+	if e := s.unlock(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// disconnect closes the connections, the writer's last: it takes the log back into the file.
+func (s *Store) disconnect() error {
+	var first error
+	note := func(err error) {
+		if first == nil {
+			first = err
+		}
+	}
+	if s.readers != nil {
+		note(s.readers.Close())
+	}
+	note(s.writer.disconnect())
+	return first
+}
+
+// Health is nil while the store reads and writes. Otherwise it says why nothing is written until the store is opened again.
+func (s *Store) Health() error {
+	if err := s.health.Load(); err != nil {
+		return *err
+	}
+	return s.index.failure()
+}
+
+// halt stops writing for good.
+func (s *Store) halt(err error) {
+	why := "a write could not be brought to the disk; open the store again"
+	if isDamage(err) {
+		why = "the file is damaged; restore a backup"
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
+	err = fmt.Errorf("%s: %w", why, err)
+	if s.health.CompareAndSwap(nil, &err) {
+		s.opts.Logger.Error("sqlite: nothing more is written", "err", err)
+	}
+}
+
+// read runs f with a connection for reading within the time limit. f must not keep it.
+func (s *Store) read(ctx context.Context, f func(ctx context.Context) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return errClosed
+	}
+	limited, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	if s.gate != nil {
+		s.gate.RLock()
+		defer s.gate.RUnlock()
+	}
+	err := f(limited)
+	if err != nil && ctx.Err() == nil && s.closing.Err() != nil {
+		return errClosed
+	}
+	if isDamage(err) {
+		s.halt(err)
+	}
+	return failure(ctx, err)
+}
+
+// statement returns the prepared form of a constant query.
+func (s *Store) statement(ctx context.Context, query string) (*sqlx.Stmt, error) {
+	if st, ok := s.statements.Load(query); ok {
+		return st.(*sqlx.Stmt), nil
+	}
+	st, err := s.readers.PreparexContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	if first, loaded := s.statements.LoadOrStore(query, st); loaded {
+		st.Close()
+		return first.(*sqlx.Stmt), nil
+	}
+	return st, nil
+}
+
+// get reads one row into dest, a pointer to a row struct or a value.
+func (s *Store) get(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := s.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.GetContext(ctx, dest, args...)
+}
+
+// list reads all rows into dest, a pointer to a slice of row structs or values.
+func (s *Store) list(ctx context.Context, dest any, query string, args ...any) error {
+	st, err := s.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	return st.SelectContext(ctx, dest, args...)
+}
+
+const selectSecret = `SELECT value FROM secrets WHERE name = 'store'`
+
+// Secret implements [tracking.Store].
+func (s *Store) Secret(ctx context.Context) ([]byte, error) {
+	var secret []byte
+	err := s.read(ctx, func(ctx context.Context) error { return s.get(ctx, &secret, selectSecret) })
+	return secret, err
+}

@@ -1,0 +1,27 @@
+package sqlite_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+	"github.com/seed-8aba7b13/tracking/store/storetest"
+)
+
+func open(t testing.TB, path string, opts *sqlite.Options) *sqlite.Store {
+	t.Helper()
+	s, err := sqlite.Open(path, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestMemory(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) tracking.Store { return open(t, sqlite.Memory, nil) })
+}
+
+func TestFile(t *testing.T) {
+	storetest.Run(t, func(t testing.TB) tracking.Store { return open(t, filepath.Join(t.TempDir(), "tracking.db"), nil) })
+}
