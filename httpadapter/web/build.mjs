@@ -1,0 +1,111 @@
+// Builds src into dist. The output depends on nothing but the sources and the locked packages, so that CI can compare it with what is committed.
+
+import { createHash } from 'node:crypto';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { build } from 'esbuild';
+
+const root = import.meta.dirname;
+process.chdir(root);
+const out = 'dist/assets';
+rmSync('dist', { recursive: true, force: true });
+mkdirSync(out, { recursive: true });
+
+// Leaflet's style sheet names images of controls and icons that we do not use.
+const withoutImages = {
+  name: 'without-images',
+  setup(b) {
+    b.onLoad({ filter: /leaflet[/\\]dist[/\\]leaflet\.css$/ }, ({ path }) => ({
+      contents: readFileSync(path, 'utf8').replace(/background-image:\s*url\([^)]*\);?/g, ''),
+      loader: 'css',
+    }));
+  },
+};
+
+const common = {
+  bundle: true,
+  minify: true,
+  charset: 'utf8',
+  legalComments: 'none', // dist/LICENSES.txt has them
+  target: ['chrome111', 'firefox115', 'safari16.4'],
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  metafile: true,
+  logLevel: 'warning',
+  plugins: [withoutImages],
+};
+
+const scripts = await build({
+  ...common,
+  entryPoints: { track: 'src/track/page.ts', driver: 'src/driver/main.tsx' },
+  outdir: out,
+  format: 'esm',
+  splitting: true,
+  entryNames: '[name]-[hash]',
+  chunkNames: '[name]-[hash]',
+});
+const sheets = await build({
+  ...common,
+  entryPoints: { track: 'src/track/track.css', driver: 'src/driver/driver.css' },
+  outdir: out,
+  entryNames: '[name]-[hash]',
+});
+
+const entries = {};
+for (const [file, o] of [...Object.entries(scripts.metafile.outputs), ...Object.entries(sheets.metafile.outputs)]) {
+  const source = o.entryPoint;
+  if (!source) continue;
+  const name = {
+    'src/track/page.ts': 'track.js',
+    'src/driver/main.tsx': 'driver.js',
+    'src/shared/map.ts': 'map.js',
+    'src/track/track.css': 'track.css',
+    'src/driver/driver.css': 'driver.css',
+  }[source];
+  if (name) entries[name] = basename(file);
+}
+
+for (const file of readdirSync('icons').sort()) {
+  const dot = file.lastIndexOf('.');
+  const hash = createHash('sha256').update(readFileSync(join('icons', file))).digest('hex').slice(0, 8).toUpperCase();
+  const built = `${file.slice(0, dot)}-${hash}${file.slice(dot)}`;
+  cpSync(join('icons', file), join(out, built));
+  entries[file] = built;
+}
+
+// What the driver app needs offline: its script with the chunks it may load, its style and its icon.
+const needed = new Set([entries['driver.css'], entries['icon.svg']]);
+const follow = (file) => {
+  if (needed.has(basename(file))) return;
+  needed.add(basename(file));
+  for (const i of scripts.metafile.outputs[file].imports) if (!i.external) follow(i.path);
+};
+follow(join(out, entries['driver.js']));
+const version = createHash('sha256').update([...needed].sort().join()).digest('hex').slice(0, 12);
+await build({
+  ...common,
+  entryPoints: ['src/worker/sw.ts'],
+  outfile: 'dist/sw.js',
+  format: 'iife',
+  define: { ASSETS: JSON.stringify([...needed].sort()), VERSION: JSON.stringify(version) },
+});
+
+const sorted = Object.fromEntries(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1)));
+writeFileSync('dist/entries.json', JSON.stringify(sorted, null, 2) + '\n');
+
+// The licences of what is bundled, from the packages themselves.
+const bundled = new Set();
+for (const meta of [scripts.metafile, sheets.metafile]) {
+  for (const input of Object.keys(meta.inputs)) {
+    const m = /node_modules\/((?:@[^/]+\/)?[^/]+)\//.exec(input);
+    if (m) bundled.add(m[1]);
+  }
+}
+let licences = 'The files in this folder contain the following packages.\n';
+for (const name of [...bundled].sort()) {
+  const dir = join('node_modules', name);
+  const { version, license } = JSON.parse(readFileSync(join(dir, 'package.json'), 'utf8'));
+  const file = readdirSync(dir).find((f) => /^licen[cs]e/i.test(f));
+  licences += `\n${'-'.repeat(72)}\n${name} ${version} (${license})\n\n${readFileSync(join(dir, file), 'utf8').replace(/\r\n/g, '\n').trim()}\n`;
+}
+writeFileSync('dist/LICENSES.txt', licences);

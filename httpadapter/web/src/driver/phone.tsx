@@ -1,0 +1,144 @@
+// Tracking while the phone is locked: what this app cannot do, and what helps.
+
+import { generate } from 'lean-qr';
+import { useEffect, useState } from 'preact/hooks';
+import type { App, PhoneApp } from './app';
+import type { Install } from './install';
+import { platform, safeSetupLink } from './links';
+import { enablePush, pushState, type PushState } from './push';
+
+export function PhoneView({ app, install }: { app: App; install: Install }) {
+  const { t } = app;
+  const ios = platform(navigator.userAgent, navigator.maxTouchPoints) === 'ios';
+  const [push, setPush] = useState<PushState | null>(null);
+  const [confirm, setConfirm] = useState(false);
+  useEffect(() => void app.loadPhone(), []);
+  useEffect(() => void pushState(app, ios).then(setPush, () => setPush('none')), []);
+  const s = app.session!;
+
+  return (
+    <>
+      <section class="card honest">
+        <h2>{t('driver.lock.title')}</h2>
+        <p>{t('driver.lock.text')}</p>
+        <p class="sub">{t(app.awake.possible ? 'driver.lock.wake' : 'driver.lock.nowake')}</p>
+      </section>
+
+      <section>
+        <h2 class="group">{t('driver.phone.title')}</h2>
+        {app.phone === null ? <p class="note">{t('driver.phone.offline')}</p> : app.phone.map((p) => <PhoneAppCard key={p.name} app={app} phone={p} />)}
+        {app.phone !== null && app.phone.length > 0 && <p class="note warn">{t('driver.phone.secret')}</p>}
+      </section>
+
+      {push !== null && (
+        <section class="card">
+          <h2>{t('driver.push.title')}</h2>
+          {push === 'off' ? (
+            <div class="actions">
+              <button type="button" class="primary" onClick={() => void enablePush(app).then(() => pushState(app, ios)).then(setPush, () => setPush('none'))}>
+                {t('driver.push.enable')}
+              </button>
+            </div>
+          ) : (
+            <p>{t('driver.push.' + push)}</p>
+          )}
+        </section>
+      )}
+
+      {install.prompt && (
+        <section class="card">
+          <h2>{t('driver.install.title')}</h2>
+          <p>{t('driver.install.text')}</p>
+          <div class="actions">
+            <button type="button" class="primary" onClick={() => void install.install()}>
+              {t('driver.install.button')}
+            </button>
+          </div>
+        </section>
+      )}
+
+      <section class="card">
+        <h2>
+          <bdi>{t('driver.account', { name: s.driver.name || s.driver.driver_id })}</bdi>
+        </h2>
+        {confirm && <p class="sub">{t('driver.signout.text')}</p>}
+        <div class="actions">
+          {confirm ? (
+            <>
+              <button type="button" class="button" onClick={() => setConfirm(false)}>
+                {t('driver.back')}
+              </button>
+              <button type="button" class="primary bad" onClick={() => void app.signOut()}>
+                {t('driver.signout')}
+              </button>
+            </>
+          ) : (
+            <button type="button" class="button" onClick={() => setConfirm(true)}>
+              {t('driver.signout')}
+            </button>
+          )}
+        </div>
+      </section>
+    </>
+  );
+}
+
+function PhoneAppCard({ app, phone }: { app: App; phone: PhoneApp }) {
+  const { t } = app;
+  const [copied, setCopied] = useState(false);
+  const link = phone.link && safeSetupLink(phone.link) ? phone.link : null;
+  return (
+    <details class="card phone-app">
+      <summary>{phone.name}</summary>
+      {link && (
+        <>
+          <div class="actions">
+            <a class="primary" href={link} rel="noopener">
+              {t('driver.phone.open')}
+            </a>
+          </div>
+          <figure>
+            <QR text={link} label={t('driver.phone.qr')} />
+            <figcaption>{t('driver.phone.qr')}</figcaption>
+          </figure>
+        </>
+      )}
+      {phone.template && (
+        <>
+          <p class="key">{t('driver.phone.template')}</p>
+          <p class="template" dir="ltr">
+            {phone.template}
+          </p>
+          <div class="actions">
+            <button type="button" class="button" onClick={() => void navigator.clipboard.writeText(phone.template!).then(() => setCopied(true), () => {})}>
+              {t(copied ? 'driver.phone.copied' : 'driver.phone.copy')}
+            </button>
+          </div>
+        </>
+      )}
+    </details>
+  );
+}
+
+/** A QR code as one SVG path, dark on white in both themes: many scanners read nothing else. */
+function QR({ text, label }: { text: string; label: string }) {
+  const code = generate(text);
+  const quiet = 4; // modules of white around it, which the standard asks for
+  let d = '';
+  for (let y = 0; y < code.size; y++) {
+    for (let x = 0; x < code.size; x++) {
+      if (!code.get(x, y)) continue;
+      let run = 1;
+      while (x + run < code.size && code.get(x + run, y)) run++;
+      d += `M${x + quiet} ${y + quiet}h${run}v1h-${run}z`;
+      x += run;
+    }
+  }
+  const size = code.size + 2 * quiet;
+  return (
+    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shape-rendering="crispEdges">
+      <rect width={size} height={size} fill="#fff" />
+      <path d={d} fill="#000" />
+    </svg>
+  );
+}

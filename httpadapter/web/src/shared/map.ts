@@ -1,0 +1,275 @@
+// The map of both front ends: Leaflet, tiles or a grid of our own, pins and a vehicle that glides. Loaded apart from the facts, which
+// must not wait for it.
+
+import * as L from 'leaflet';
+import type { Tiles, Translate } from './config';
+import { near, unwrap, type LngLat } from './geo';
+import { plan, pose, type Fix, type Glide, type Pose } from './glide';
+
+const svg = (body: string, box = '0 0 48 48') =>
+  `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" aria-hidden="true" focusable="false">${body}</svg>`;
+
+// Seen from above, pointing north.
+const vehicleSvg = svg(
+  '<circle class="halo" cx="24" cy="24" r="22"/><circle class="disc" cx="24" cy="24" r="15"/>' +
+    '<path class="arrow" d="M24 13.5 32 33l-8-4.5L16 33z"/><circle class="dot" cx="24" cy="24" r="6"/>',
+);
+const pinSvg = svg(
+  '<ellipse class="shade" cx="18" cy="44.5" rx="7" ry="2.5"/><path class="pin" d="M18 2C9.2 2 2 9.1 2 17.9 2 29.6 18 44 18 44s16-14.4 16-26.1C34 9.1 26.8 2 18 2z"/><circle class="hole" cx="18" cy="18" r="6.5"/>',
+  '0 0 36 48',
+);
+
+/** A grid of hair lines that moves and zooms with the map, for maps without tiles. */
+const Grid = L.GridLayer.extend({
+  createTile() {
+    return L.DomUtil.create('div', 'grid-tile');
+  },
+}) as unknown as new (o: L.GridLayerOptions) => L.GridLayer;
+
+export interface MapOptions {
+  element: HTMLElement;
+  tiles?: Tiles;
+  t: Translate;
+  dark: boolean;
+  reducedMotion: boolean;
+  label: string;
+  onUserMove?: () => void;
+}
+
+export interface PinOptions {
+  kind: string; // a CSS class: to, from
+  label: string;
+  at: LngLat;
+}
+
+const latLng = (p: LngLat): L.LatLngTuple => [p[1], p[0]];
+
+export class LiveMap {
+  readonly map: L.Map;
+  private vehicle: L.Marker | null = null;
+  private readonly line: L.Polyline;
+  private readonly ahead: L.Polyline;
+  private readonly pins = L.layerGroup();
+  private pinKey = '';
+  private target: LngLat | null = null;
+  private path: LngLat[] = [];
+  private fix: Fix | null = null;
+  private shown: Pose | null = null;
+  private glide: Glide | null = null;
+  private since = 0;
+  private frame = 0;
+  private fitted = false;
+  private byUser = false;
+
+  constructor(private readonly o: MapOptions) {
+    this.map = L.map(o.element, {
+      zoomControl: false,
+      attributionControl: false,
+      worldCopyJump: false,
+      zoomSnap: 0.25,
+      maxZoom: o.tiles?.max_zoom ?? 18,
+      minZoom: 2,
+      fadeAnimation: !o.reducedMotion,
+      zoomAnimation: !o.reducedMotion,
+      markerZoomAnimation: !o.reducedMotion,
+      inertia: !o.reducedMotion,
+    });
+    o.element.setAttribute('aria-label', o.label);
+    o.element.setAttribute('role', 'application');
+    L.control
+      .zoom({ position: 'topright', zoomInTitle: o.t('track.map.zoom_in'), zoomOutTitle: o.t('track.map.zoom_out') })
+      .addTo(this.map);
+    this.background();
+    this.ahead = L.polyline([], { className: 'line-ahead', interactive: false, weight: 3, dashArray: '2 9', lineCap: 'round' }).addTo(this.map);
+    this.line = L.polyline([], { className: 'line-path', interactive: false, weight: 5, lineCap: 'round', lineJoin: 'round' }).addTo(this.map);
+    this.pins.addTo(this.map);
+    this.map.setView([0, 0], 2, { animate: false });
+    const user = () => {
+      if (this.byUser) return;
+      this.byUser = true;
+      this.o.onUserMove?.();
+    };
+    // Leaflet tells of a zoom in a later frame, so that ours could not be told from the reader's: listen to what he does instead.
+    this.map.on('dragstart', user);
+    for (const event of ['wheel', 'dblclick', 'keydown', 'click']) {
+      o.element.addEventListener(event, (e) => {
+        const target = e.target as Element;
+        if (event === 'click' && !target.closest('.leaflet-control-zoom')) return;
+        if (event === 'keydown' && !/^(Arrow|[-+=]$)/.test((e as KeyboardEvent).key)) return;
+        user();
+      });
+    }
+    o.element.addEventListener('touchstart', (e) => {
+      if (e.touches.length > 1) user();
+    }, { passive: true });
+    new ResizeObserver(() => {
+      this.map.invalidateSize({ animate: false });
+      if (!this.byUser) this.fit(false);
+    }).observe(o.element);
+  }
+
+  private background(): void {
+    const tiles = this.o.tiles;
+    if (!tiles) {
+      new Grid({ tileSize: 256, updateWhenZooming: false }).addTo(this.map);
+      this.o.element.classList.add('no-tiles');
+      return;
+    }
+    const own = this.o.dark && tiles.dark_url;
+    L.tileLayer(own ? tiles.dark_url! : tiles.url, {
+      maxZoom: tiles.max_zoom,
+      className: this.o.dark && !own ? 'tiles-inverted' : '',
+      referrerPolicy: 'strict-origin-when-cross-origin',
+    }).addTo(this.map);
+    if (tiles.attribution) {
+      const box = L.control.attribution({ prefix: false, position: 'bottomright' }).addTo(this.map);
+      box.addAttribution(attribution(tiles.attribution, tiles.attribution_url));
+    }
+  }
+
+  /** Shows the pins of places; those already shown are left alone. */
+  setPins(pins: PinOptions[]): void {
+    const key = JSON.stringify(pins);
+    if (key === this.pinKey) return;
+    this.pinKey = key;
+    this.pins.clearLayers();
+    this.target = pins[0]?.at ?? null;
+    for (const p of pins) {
+      L.marker(latLng([this.align(p.at[0]), p.at[1]]), {
+        icon: L.divIcon({ className: `pin-icon ${p.kind}`, html: pinSvg, iconSize: [36, 48], iconAnchor: [18, 45] }),
+        title: p.label,
+        alt: p.label,
+        keyboard: false,
+        interactive: false,
+      }).addTo(this.pins);
+    }
+    this.draw();
+    if (!this.byUser) this.fit(this.fitted && this.vehicle !== null);
+  }
+
+  private align(lng: number): number {
+    return this.shown ? near(lng, this.shown.at[0]) : lng;
+  }
+
+  /** Moves the vehicle to a fix, along with the path that was driven up to it. Null takes it away. */
+  setFix(fix: Fix | null, path: LngLat[], label: string, live: boolean): void {
+    if (!fix) {
+      this.vehicle?.remove();
+      this.vehicle = this.fix = this.shown = this.glide = null;
+      this.path = [];
+      this.draw();
+      return;
+    }
+    this.glide = plan(this.shown, this.fix, fix, this.o.reducedMotion || document.hidden);
+    this.fix = fix;
+    this.path = unwrap(path, this.glide.to.at[0]);
+    if (!this.vehicle) {
+      this.vehicle = L.marker(latLng(fix.at), {
+        icon: L.divIcon({ className: 'vehicle-icon', html: vehicleSvg, iconSize: [48, 48], iconAnchor: [24, 24] }),
+        keyboard: false,
+        interactive: false,
+        alt: label,
+        zIndexOffset: 1000,
+      }).addTo(this.map);
+    }
+    this.vehicle.getElement()?.classList.toggle('stale', !live);
+    this.since = performance.now();
+    cancelAnimationFrame(this.frame);
+    this.step();
+    if (!this.byUser) this.follow();
+  }
+
+  private step = (): void => {
+    if (!this.glide) return;
+    const elapsed = performance.now() - this.since;
+    this.shown = pose(this.glide, elapsed);
+    this.draw();
+    if (elapsed < this.glide.duration) this.frame = requestAnimationFrame(this.step);
+  };
+
+  private draw(): void {
+    const s = this.shown;
+    if (!s || !this.vehicle) {
+      this.line.setLatLngs([]);
+      this.ahead.setLatLngs([]);
+      return;
+    }
+    this.vehicle.setLatLng(latLng(s.at));
+    const el = this.vehicle.getElement();
+    const icon = el?.firstElementChild as SVGElement | null | undefined;
+    el?.classList.toggle('headed', s.heading !== null);
+    if (icon) icon.style.transform = s.heading === null ? '' : `rotate(${s.heading}deg)`;
+    // The newest point of the path is where the vehicle is going, not where it is shown.
+    const gliding = this.glide !== null && s !== this.glide.to;
+    const behind = gliding ? this.path.slice(0, -1) : this.path;
+    this.line.setLatLngs([...behind, s.at].map(latLng));
+    this.ahead.setLatLngs(this.target ? [s.at, [near(this.target[0], s.at[0]), this.target[1]] as LngLat].map(latLng) : []);
+  }
+
+  private points(): LngLat[] {
+    const points: LngLat[] = [];
+    if (this.glide) points.push(this.glide.to.at);
+    if (this.target) points.push([this.align(this.target[0]), this.target[1]]);
+    return points;
+  }
+
+  /** Shows vehicle and place. Follows from now on. */
+  recenter(): void {
+    this.byUser = false;
+    this.fit(true);
+  }
+
+  private fit(animate: boolean): void {
+    const points = this.points();
+    const size = this.map.getSize();
+    if (points.length === 0 || size.x === 0 || size.y === 0) return;
+    const b = L.latLngBounds(points.map(latLng));
+    const pad = Math.min(56, Math.floor(Math.min(size.x, size.y) / 5));
+    this.map.fitBounds(b, {
+      paddingTopLeft: [pad, Math.min(pad + 16, size.y / 3)],
+      paddingBottomRight: [pad, pad],
+      maxZoom: Math.min(16.5, this.map.getMaxZoom()),
+      animate: animate && !this.o.reducedMotion,
+    });
+    this.fitted = true;
+  }
+
+  /** Fits again when the vehicle leaves the middle of the map, or has come much nearer; not at every fix. */
+  private follow(): void {
+    const points = this.points();
+    if (!this.fitted) return this.fit(false);
+    const view = this.map.getBounds();
+    const inner = view.pad(-0.12);
+    const out = points.some((p) => !inner.contains(latLng(p)));
+    const b = L.latLngBounds(points.map(latLng));
+    const roomy = this.map.getBoundsZoom(b, false, L.point(80, 80)) - this.map.getZoom() > 1 && this.map.getZoom() < 16;
+    if (out || roomy) this.fit(true);
+  }
+
+  /** Moves to a place and keeps it in view as it moves, for the driver's own map. */
+  show(at: LngLat, zoom: number): void {
+    this.map.setView(latLng(at), zoom, { animate: false });
+    this.fitted = true;
+  }
+
+  remove(): void {
+    cancelAnimationFrame(this.frame);
+    this.map.remove();
+  }
+}
+
+/** Leaflet takes the attribution as HTML, so it is made from text nodes. */
+function attribution(text: string, url: string | undefined): string {
+  const box = document.createElement('span');
+  if (url) {
+    const a = document.createElement('a');
+    a.href = url;
+    a.target = '_blank';
+    a.rel = 'noopener';
+    a.textContent = text;
+    box.append(a);
+  } else {
+    box.textContent = text;
+  }
+  return box.innerHTML;
+}
