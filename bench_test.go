@@ -1,0 +1,107 @@
+package tracking_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// million is a Service with a million drivers in a city, one in a hundred of them on duty; built once.
+var million = sync.OnceValue(func() *tracking.Service {
+	store := memory.New()
+	svc, err := tracking.New(store, &tracking.Options{MaxFixAge: 1000 * time.Hour})
+	if err != nil {
+		panic(err)
+	}
+	r := rand.New(rand.NewPCG(1, 2))
+	now := time.Now()
+	for at := 0; at < 1_000_000; at += 1000 {
+		cs := &tracking.Changeset{}
+		for i := at; i < at+1000; i++ {
+			id := driverID(i)
+			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: i%100 == 0, CreatedAt: now, UpdatedAt: now})
+			cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}}})
+		}
+		if err := store.Commit(context.Background(), tracking.DefaultApp, cs); err != nil {
+			panic(err)
+		}
+	}
+	return svc
+})
+
+func driverID(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprintf("driver-%07d", i)) }
+
+func inCity(r *rand.Rand) tracking.LngLat {
+	return tracking.LngLat{Lng: 80 + r.Float64()/2, Lat: 13 + r.Float64()/2}
+}
+
+// One fix of one of a million drivers, beside a write to a bare map under a mutex.
+func BenchmarkFix(b *testing.B) {
+	svc := million()
+	r := rand.New(rand.NewPCG(3, 4))
+	b.Run("RecordFixes", func(b *testing.B) {
+		at := time.Now()
+		for b.Loop() {
+			at = at.Add(time.Microsecond)
+			i := r.IntN(10_000) * 100
+			if _, err := svc.RecordFixes(b.Context(), driverID(i), []tracking.Fix{{LngLat: inCity(r), Time: at}}); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("bare map", func(b *testing.B) {
+		m := map[tracking.DriverID]tracking.Fix{}
+		var mu sync.Mutex
+		at := time.Now()
+		for b.Loop() {
+			at = at.Add(time.Microsecond)
+			i := r.IntN(10_000) * 100
+			mu.Lock()
+			m[driverID(i)] = tracking.Fix{LngLat: inCity(r), Time: at}
+			mu.Unlock()
+		}
+	})
+}
+
+// The 10 nearest of a million drivers, with their records.
+func BenchmarkDriversNear(b *testing.B) {
+	svc := million()
+	r := rand.New(rand.NewPCG(5, 6))
+	for name, available := range map[string]*bool{"all": nil, "1 % on duty": new(true)} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p := inCity(r)
+				list, _, err := svc.Drivers(b.Context(), tracking.DriverFilter{Page: tracking.Page{Limit: 10}, Near: &p, Available: available})
+				if err != nil || len(list) != 10 {
+					b.Fatal(len(list), err)
+				}
+			}
+		})
+	}
+}
+
+// A task created, given to the nearest of ten thousand drivers on duty among a million, and cancelled again; beside creating and cancelling alone.
+func BenchmarkCreate(b *testing.B) {
+	svc := million()
+	r := rand.New(rand.NewPCG(7, 8))
+	for name, auto := range map[string]bool{"auto-assigned": true, "plain": false} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				p := inCity(r)
+				t, err := svc.CreateTask(b.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: &p}, AutoAssign: auto})
+				if err != nil || auto != (t.DriverID != "") {
+					b.Fatal(t, err)
+				}
+				if _, err := svc.CancelTask(b.Context(), t.ID, ""); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
