@@ -96,13 +96,13 @@ func (h *Handler) writeOptions(w *recorder, r *request, allow []string) {
 }
 
 // writeCORS lets a page of a configured origin read the answer. Credentials of browsers are never allowed; keys and tokens are sent by hand.
-func (h *Handler) writeCORS(hd http.Header, r *request, rt *route) {
+func (h *Handler) writeCORS(hd http.Header, r *request, w who) {
 	if len(h.opts.CORSOrigins) == 0 {
 		return
 	}
 	hd.Add("Vary", "Origin")
 	origin := r.Header.Get("Origin")
-	open := rt != nil && rt.who == public && slices.Contains(h.opts.CORSOrigins, "*")
+	open := w == public && slices.Contains(h.opts.CORSOrigins, "*")
 	switch {
 	case open:
 		hd.Set("Access-Control-Allow-Origin", "*")

@@ -231,11 +231,11 @@ func (h *Handler) serve(w *recorder, r *request) error {
 		h.writeError(w, r, err)
 		return err
 	}
-	found, allow := h.match(r)
-	if found == nil && allow == nil {
+	found, path, allow := h.match(r)
+	if path == nil {
 		return fail(errNoPath)
 	}
-	h.writeCORS(w.Header(), r, found)
+	h.writeCORS(w.Header(), r, path.who)
 	if r.Method == http.MethodOptions {
 		h.writeOptions(w, r, allow)
 		return nil
@@ -257,7 +257,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 		return fail(errLongQuery)
 	}
 	var err error
-	if r.query, err = strict.ParseQuery(r.URL.RawQuery); err != nil && found.who != public {
+	if r.query, err = strict.ParseQuery(r.URL.RawQuery); err != nil {
 		return fail(err)
 	}
 	if err := h.authorize(r); err != nil {

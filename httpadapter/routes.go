@@ -83,21 +83,22 @@ func (h *Handler) routes() []route {
 	return list
 }
 
-// match finds the route of a call and fills in the request's path values. Allow names the methods of the path, whatever the call's method; nil: there is no such path.
+// match finds the route of a call and fills in the request's path values. Path is a route of the same path, whatever the call's method; nil: there is no such path.
+// Allow names the methods of the path.
 // Paths are compared segment by segment and as they came: none is cleaned, and nothing is redirected.
-func (h *Handler) match(r *request) (found *route, allow []string) {
-	path, ok := strings.CutPrefix(r.URL.EscapedPath(), h.opts.Prefix+"/")
+func (h *Handler) match(r *request) (found, path *route, allow []string) {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), h.opts.Prefix+"/")
 	if !ok {
-		return nil, nil
+		return nil, nil, nil
 	}
-	segments := strings.Split(path, "/")
+	segments := strings.Split(rest, "/")
 	if len(segments) > 8 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	for i, s := range segments {
 		var err error
 		if segments[i], err = url.PathUnescape(s); err != nil {
-			return nil, nil
+			return nil, nil, nil
 		}
 	}
 	method := r.Method
@@ -110,20 +111,20 @@ func (h *Handler) match(r *request) (found *route, allow []string) {
 		if !ok {
 			continue
 		}
-		allow = append(allow, rt.method)
+		path, allow = rt, append(allow, rt.method)
 		if rt.method == method && (found == nil || wild && values == nil) {
 			found, r.path, wild = rt, values, values != nil
 		}
 	}
-	if allow == nil {
-		return nil, nil
+	if path == nil {
+		return nil, nil, nil
 	}
 	if slices.Contains(allow, http.MethodGet) {
 		allow = append(allow, http.MethodHead)
 	}
 	allow = append(allow, http.MethodOptions)
 	slices.Sort(allow)
-	return found, slices.Compact(allow)
+	return found, path, slices.Compact(allow)
 }
 
 // match compares a path's segments, and returns what stands for the names in braces.

@@ -1,0 +1,253 @@
+package httpadapter_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+func loggerTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
+
+func newHTTPServer(t *testing.T, h http.Handler) (url string) {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(h)
+	srv.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv.URL
+}
+
+func TestEveryCodeHasAStatus(t *testing.T) {
+	for _, code := range []tracking.ErrorCode{tracking.ErrInvalid, tracking.ErrUnauthorized, tracking.ErrNotFound, tracking.ErrConflict, tracking.ErrTooLarge, tracking.ErrRateLimited, tracking.ErrUnavailable, tracking.ErrInternal, "method_not_allowed", "uri_too_long", "unsupported_media_type"} {
+		status, ok := httpadapter.StatusOf(code)
+		if !ok || codes[status] != string(code) {
+			t.Errorf("%s: %d", code, status)
+		}
+	}
+	if _, ok := httpadapter.StatusOf("other"); ok {
+		t.Error("a code that there is not has a status")
+	}
+}
+
+func TestOptions(t *testing.T) {
+	svc, err := tracking.New(memory.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := httpadapter.New(svc, nil); err != nil {
+		t.Errorf("nil options: %v", err)
+	}
+	if _, err := httpadapter.New(nil, nil); err == nil {
+		t.Error("no Service: no error")
+	}
+	for name, o := range map[string]httpadapter.Options{
+		"empty key":      {Keys: map[string]httpadapter.Principal{"": {}}},
+		"BaseURL":        {BaseURL: "track.example"},
+		"BaseURL query":  {BaseURL: "https://track.example/?a"},
+		"BaseURL user":   {BaseURL: "https://u:p@track.example"},
+		"Prefix":         {Prefix: "delivery"},
+		"Prefix braces":  {Prefix: "/{x}"},
+		"CORSOrigins":    {CORSOrigins: []string{"https://shop.example/"}},
+		"FrameAncestors": {FrameAncestors: []string{"https://a.example; script-src *"}},
+		"ReadTimeout":    {ReadTimeout: -1},
+		"Heartbeat":      {Heartbeat: -1},
+		"MaxStreams":     {MaxStreams: -1},
+	} {
+		if _, err := httpadapter.New(svc, &o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func TestPrefixAndMount(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Prefix, ho.BaseURL = "/delivery/", "https://track.example/"
+		ho.Health = func(context.Context) error { return nil }
+	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "home") })
+	s.h.Mount(mux)
+	s.url = newHTTPServer(t, mux)
+	s.check("list", s.app("GET", "/delivery/v1/task/list", ""), 200, "")
+	s.check("health", s.do("GET", "/delivery/healthz", ""), 200, "")
+	if r := s.app("GET", "/v1/task/list", ""); r.status != 404 {
+		t.Errorf("without the prefix: %d", r.status)
+	}
+	for _, path := range []string{"/delivery/v1", "/delivery/track", "/delivery/join"} {
+		if r := s.app("GET", path, ""); r.status != 404 || r.header.Get("Location") != "" {
+			t.Errorf("%s: %d %s", path, r.status, r.header.Get("Location"))
+		}
+	}
+	task := text(s.data(s.app("POST", "/delivery/v1/task/create", `{"type":2,"drop":{"address":"x"}}`)), "task", "task_id")
+	if url := text(s.data(s.app("GET", "/delivery/v1/task/trackingurl/"+task, "")), "webUrl"); !strings.HasPrefix(url, "https://track.example/delivery/track/") {
+		t.Errorf("webUrl: %s", url)
+	}
+}
+
+func TestLinksFromTheRequest(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.BaseURL = "" })
+	if url := text(s.data(s.app("GET", "/v1/task/trackingurl/"+s.newTask(""), "")), "webUrl"); !strings.HasPrefix(url, s.url+"/track/") {
+		t.Errorf("webUrl: %s", url)
+	}
+	tls := httptest.NewTLSServer(s.h)
+	defer tls.Close()
+	res, err := tls.Client().Post(tls.URL+"/v1/invite_user?apikey=key-a", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || !strings.Contains(string(b), `"url":"`+tls.URL+"/join/") {
+		t.Errorf("%s, %v", b, err)
+	}
+}
+
+func TestHealth(t *testing.T) {
+	var sick error
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Health = func(context.Context) error { return sick }
+	})
+	s.check("well", s.do("GET", "/healthz", ""), 200, "")
+	sick = errors.New("fsync failed")
+	r := s.do("GET", "/healthz", "")
+	s.check("sick", r, 503, "")
+	if strings.Contains(r.body, "fsync") || !strings.Contains(s.log.String(), "fsync failed") || r.header.Get("Retry-After") != "5" {
+		t.Errorf("%s %v", r.body, r.header)
+	}
+}
+
+func TestCORS(t *testing.T) {
+	const shop = "https://shop.example"
+	allowed := func(s *server, method, target, origin string) string {
+		r := s.do(method, target, "", "Origin: "+origin, "Access-Control-Request-Method: POST")
+		if r.header.Get("Access-Control-Allow-Credentials") != "" {
+			t.Errorf("%s: credentials are allowed", target)
+		}
+		return r.header.Get("Access-Control-Allow-Origin")
+	}
+	for _, c := range []struct {
+		name                       string
+		origins                    []string
+		key, keyOther, public, pre string
+	}{
+		{"none", nil, "", "", "", ""},
+		{"one", []string{shop}, shop, "", shop, shop},
+		{"all", []string{"*"}, "", "", "*", ""},
+		{"all and one", []string{"*", shop}, shop, "", "*", shop},
+	} {
+		s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.CORSOrigins = c.origins })
+		state := s.link(s.newTask("")) + "/state"
+		got := []string{
+			allowed(s, "GET", "/v1/task/list?apikey=key-a", shop), allowed(s, "GET", "/v1/task/list?apikey=key-a", "https://evil.example"),
+			allowed(s, "GET", state, shop), allowed(s, "OPTIONS", "/v1/task/create", shop),
+		}
+		if d := cmp.Diff([]string{c.key, c.keyOther, c.public, c.pre}, got); d != "" {
+			t.Errorf("%s (-want +got)\n%s", c.name, d)
+		}
+		if len(c.origins) > 0 {
+			if v := s.app("GET", "/v1/task/list", "").header.Get("Vary"); v != "Origin" {
+				t.Errorf("%s: Vary is %q", c.name, v)
+			}
+			if a := allowed(s, "OPTIONS", state, shop); a != c.public {
+				t.Errorf("%s: preflight of the state: %q, want %q", c.name, a, c.public)
+			}
+		}
+	}
+}
+
+func TestAuthenticate(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Authenticate = func(r *http.Request) (httpadapter.Principal, error) {
+			switch r.Header.Get("Cookie") {
+			case "user=42":
+				return httpadapter.Principal{App: "a", Actor: "user:42"}, nil
+			case "user=slow":
+				return httpadapter.Principal{}, &tracking.Error{Code: tracking.ErrRateLimited, Message: "Slow down."}
+			case "user=default":
+				return httpadapter.Principal{}, nil
+			}
+			return httpadapter.Principal{}, errors.New("who is s3cret?")
+		}
+	})
+	r := s.do("GET", "/v1/task/list?apikey=key-a", "")
+	s.check("nobody", r, 401, "")
+	if strings.Contains(r.body, "s3cret") {
+		t.Error(r.body)
+	}
+	s.check("slow", s.do("GET", "/v1/task/list", "", "Cookie: user=slow"), 429, "")
+	s.check("default application", s.do("GET", "/v1/task/list", "", "Cookie: user=default"), 200, "")
+	s.data(s.do("POST", "/v1/task/create", `{"type":2,"drop":{"address":"x"}}`, "Cookie: user=42"))
+	if e := s.data(s.do("GET", "/v1/events", "", "Cookie: user=42")); text(e, "events", 0, "actor") != "user:42" {
+		t.Errorf("events: %v", e)
+	}
+}
+
+func TestPublicPages(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.FrameAncestors = []string{"https://shop.example", "'self'"}
+	})
+	task := s.newTask(`,"order_id":"<b>\"1\"</b>","notes":"secret note"`)
+	link := s.link(task)
+	page := s.do("GET", link, "")
+	for name, want := range map[string]string{
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "strict-origin-when-cross-origin", "X-Robots-Tag": "noindex, nofollow", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "",
+	} {
+		if got := page.header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	csp := page.header.Get("Content-Security-Policy")
+	if !strings.HasPrefix(csp, "default-src 'none'; ") || !strings.HasSuffix(csp, "frame-ancestors https://shop.example 'self'") || strings.Contains(csp, "unsafe") {
+		t.Errorf("CSP: %s", csp)
+	}
+	for _, no := range []string{"<b>", "secret note", "Asha", "+91", task} {
+		if strings.Contains(page.body, no) {
+			t.Errorf("the page has %q: %s", no, page.body)
+		}
+	}
+	if !strings.Contains(page.body, "12 Beach Road") || !strings.Contains(page.body, "&lt;b&gt;") {
+		t.Errorf("page: %s", page.body)
+	}
+
+	unknown := s.do("GET", "/track/nobody", "")
+	state := s.do("GET", "/track/nobody/state", "")
+	s.data(s.app("POST", "/v1/task/trackingurl/revoke", `{"task_id":"`+task+`"}`))
+	revoked := s.do("GET", link, "")
+	if unknown.status != 404 || revoked.status != 404 || unknown.body != revoked.body || unknown.header.Get("Content-Security-Policy") != revoked.header.Get("Content-Security-Policy") {
+		t.Errorf("unknown: %d %s\nrevoked: %d %s", unknown.status, unknown.body, revoked.status, revoked.body)
+	}
+	if r := s.do("GET", link+"/state", ""); r.status != 404 || r.sameButID() != state.sameButID() {
+		t.Errorf("state of a revoked link: %s", r.body)
+	}
+	if again := s.link(task); again == link {
+		t.Error("asked for again, a revoked link is the same")
+	}
+
+	expiring := s.link(s.newTask(""))
+	s.data(s.app("POST", "/v1/task/complete", `{"task_id":"`+text(s.data(s.app("GET", "/v1/task/list?limit=1", "")), "task_list", 0, "task_id")+`"}`))
+	if r := s.do("GET", expiring, ""); r.status != 200 || !strings.Contains(r.body, "Delivered") {
+		t.Errorf("after the end: %d %s", r.status, r.body)
+	}
+	s.clock.Advance(25 * 3600e9)
+	if r := s.do("GET", expiring, ""); r.status != 404 || r.body != unknown.body {
+		t.Errorf("expired: %d %s", r.status, r.body)
+	}
+
+	join := s.do("GET", "/join/nobody", "")
+	if join.status != 200 || !strings.Contains(join.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || strings.Contains(join.body, "nobody") {
+		t.Errorf("join: %d %v %s", join.status, join.header, join.body)
+	}
+}
