@@ -21,9 +21,9 @@ var million = sync.OnceValue(func() *tracking.Service {
 	}
 	r := rand.New(rand.NewPCG(1, 2))
 	now := time.Now()
-	for at := 0; at < 1_000_000; at += 1000 {
+	for at := 0; at < 1_000_000; at += 200 {
 		cs := &tracking.Changeset{}
-		for i := at; i < at+1000; i++ {
+		for i := at; i < at+200; i++ {
 			id := driverID(i)
 			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: i%100 == 0, CreatedAt: now, UpdatedAt: now})
 			cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}}})
