@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
 // errUsage is returned when the command line was wrong and that has been said.
@@ -45,7 +44,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 takes a free one")
-	flags.StringVar(&c.store, "store", "memory", "where the data is: `memory`, gone when the server ends")
+	flags.StringVar(&c.store, "store", "memory", "where the data is: `memory|sqlite:FILE`; in memory it is gone when the server ends")
 	flags.Func("key", "API `KEY` that callers use, any text; may be given several times (default: one is made and printed)", func(key string) error {
 		if key == "" {
 			return errors.New("it is empty")
@@ -114,10 +113,7 @@ func (c *config) check(rest []string) error {
 		}
 		c.baseURL = strings.TrimRight(c.baseURL, "/")
 	}
-	if c.store != "memory" {
-		return errors.New("-store must be memory")
-	}
-	return nil
+	return checkStore(c.store)
 }
 
 // publicURL is where callers on this machine find a server that listens at addr.
@@ -134,9 +130,6 @@ func (c *config) publicURL(addr net.Addr) string {
 	}
 	return "http://" + net.JoinHostPort(host, port)
 }
-
-// openStore opens the store that a checked -store names.
-func openStore(string) (tracking.Store, error) { return memory.New(), nil }
 
 // short writes a duration without units that are 0.
 func short(d time.Duration) string {

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	cfg.options.Logger = logger
 
-	store, err := openStore(cfg.store)
+	store, err := openStore(cfg.store, logger)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	}
 	handler, err := httpadapter.New(svc, &httpadapter.Options{
 		Keys: keys, BaseURL: cfg.baseURL, Logger: logger,
-		Health: func(ctx context.Context) error { _, err := svc.Keys(ctx); return err },
+		Health: health(store, svc),
 	})
 	if err != nil {
 		return err

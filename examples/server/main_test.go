@@ -11,11 +11,14 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
 // output collects what the program prints and lets a test wait for a text.
@@ -368,6 +371,35 @@ func TestBaseURL(t *testing.T) {
 	}
 }
 
+// What was in the file when a server ended is there for the next one, and only one at a time may have it.
+func TestFileStore(t *testing.T) {
+	dir := t.TempDir()
+	store := "sqlite:" + filepath.Join(dir, "a store.db")
+	first := start(t, "-store", store, "-key", "k")
+	id := first.call("", "/v1/task/create", `{"type":2,"drop":{"address":"45 First Avenue"}}`).text(t, "task.task_id")
+	link := first.call("", "/v1/task/trackingurl/"+id, "").text(t, "webUrl")
+	if status, text := first.get(first.base + "/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz answers %d %s", status, text)
+	}
+	if err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", store}, io.Discard, io.Discard); !errors.Is(err, sqlite.ErrInUse) {
+		t.Errorf("a second server on the file ends with %v, want %v", err, sqlite.ErrInUse)
+	}
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	second := start(t, "-store", store, "-key", "k")
+	if got := second.call("", "/v1/task?task_id="+id, "").text(t, "task.task_id"); got != id {
+		t.Errorf("the task is %s, want %s", got, id)
+	}
+	if again := second.call("", "/v1/task/trackingurl/"+id, "").text(t, "webUrl"); strings.TrimPrefix(again, second.base) != strings.TrimPrefix(link, first.base) {
+		t.Errorf("the customer's link was %s and is now %s", link, again)
+	}
+	if err := run(t.Context(), []string{"-store", "sqlite:" + filepath.Join(dir, "none", "a.db")}, io.Discard, io.Discard); !errors.Is(err, sqlite.ErrPath) {
+		t.Errorf("a file in a folder that is not there ends with %v, want %v", err, sqlite.ErrPath)
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	s := start(t)
 	err := run(t.Context(), []string{"-addr", strings.TrimPrefix(s.base, "http://")}, io.Discard, io.Discard)
@@ -384,6 +416,7 @@ func TestFlags(t *testing.T) {
 		{[]string{"x"}, "only flags"},
 		{[]string{"-key", ""}, "empty"},
 		{[]string{"-store", "postgres"}, "-store must be"},
+		{[]string{"-store", "sqlite:"}, "names no file"},
 		{[]string{"-base-url", "example.com"}, "-base-url must be"},
 		{[]string{"-base-url", "https://example.com?x=1"}, "-base-url must be"},
 		{[]string{"-max-open-tasks", "0"}, "-max-open-tasks cannot be 0"},
