@@ -381,6 +381,10 @@ func (s *Service) RecordFixes(ctx context.Context, driver DriverID, fixes []Fix)
 				next++
 			}
 		}
+		if slices.Contains(rec.Outcomes, FixLate) || slices.Contains(rec.Outcomes, FixJump) {
+			s.forget(driver)
+			s.hub.publish(s.app, rec.Driver.subject())
+		}
 		if rec.Moved {
 			s.hub.publish(s.app, rec.Driver.subject())
 		}

@@ -797,6 +797,45 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// What a link shows of the path is the trip's path, also when fixes come late or turn out good afterwards.
+func TestLinkFollowsThePath(t *testing.T) {
+	w := newWorld(t)
+	w.driver("own", 0)
+	task := w.create(true)
+	link := must(w.TaskLink(w.ctx, task.ID))(t)
+	_, trip, err := w.StartTask(w.ctx, "own", task.ID, tracking.Step{LngLat: east(0)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(after time.Duration, m float64) {
+		t.Helper()
+		must(w.RecordFixes(w.ctx, "own", []tracking.Fix{{LngLat: *east(m), Time: start.Add(after)}}))(t)
+		var got []float64
+		for _, p := range must(w.Tracking(w.ctx, link))(t).Path {
+			got = append(got, float64(int(tracking.Distance(*east(0), p)+0.5)))
+		}
+		if want := w.path(trip.ID); !slices.Equal(got, want) {
+			t.Errorf("after %v m the link shows %v, the path is %v", m, got, want)
+		}
+	}
+	w.advance(time.Minute)
+	send(10*time.Second, 100)
+	send(20*time.Second, 200)
+	send(15*time.Second, 150)
+	send(30*time.Second, 90_000) // a jump
+	send(31*time.Second, 90_010) // which was right
+	send(25*time.Second, 45_000)
+	w.advance(2 * time.Minute)
+	send(170*time.Second, 90_100)
+	for i := range 700 {
+		w.advance(time.Second)
+		must(w.RecordFixes(w.ctx, "own", []tracking.Fix{{LngLat: *east(90_100 + float64(i*i%97)), Time: w.now()}}))(t)
+		if n := len(must(w.Tracking(w.ctx, link))(t).Path); n > 500 {
+			t.Fatalf("%d points", n)
+		}
+	}
+}
+
 func TestApplicationsDoNotMeet(t *testing.T) {
 	w := newWorld(t)
 	w.driver("own", 0)

@@ -641,6 +641,7 @@ type core struct {
 	hub    hub
 	guard  codeGuard
 	etas   etas
+	paths  drivens
 	secret atomic.Pointer[[]byte]
 
 	waiting chan struct{} // there may be a driver for a waiting task
@@ -666,6 +667,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c.hub.init()
 	c.guard.sources = map[string]*codeSource{}
 	c.etas.of = map[hubKey]standing{}
+	c.paths.of = map[hubKey]driven{}
 	c.owner = c.ids.token(12)
 	if o.Secret != nil {
 		c.secret.Store(&o.Secret)
@@ -1334,29 +1336,82 @@ func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, of Sub
 	if f := d.Position.Fix; d.Position.Located() && !f.Time.Before(trip.StartedAt) {
 		v.Position = &TrackingPosition{LngLat: f.LngLat, Time: f.Time, Bearing: f.Bearing, Live: now.Sub(f.Time) <= liveFor}
 	}
-	var recent []Fix
-	for f, err := range s.store.Fixes(ctx, s.app, trip.DriverID, FixRange{From: trip.StartedAt}) {
-		if err != nil {
-			return err
-		}
-		if n := len(v.Path); n == 0 || v.Path[n-1] != f.LngLat {
-			v.Path = append(v.Path, f.LngLat)
-		}
-		if now.Sub(f.Time) <= recentFor {
-			recent = append(recent, f)
-		}
+	driven, err := s.driven(ctx, trip, now)
+	if err != nil {
+		return err
 	}
-	v.Path = thin(v.Path, pathLimit)
+	v.Path = driven.line
 	if v.Position != nil && v.Place != nil && v.Place.LngLat != nil {
 		stops, err := s.stopsBefore(ctx, trip)
 		if err != nil {
 			return err
 		}
 		points := append(append([]LngLat{v.Position.LngLat}, stops...), *v.Place.LngLat)
-		eta := s.expect(ctx, hubKey{s.app, of}, points, recent, now)
+		eta := s.expect(ctx, hubKey{s.app, of}, points, driven.recent, now)
 		v.ETA = &eta
 	}
 	return nil
+}
+
+// drivens remember the paths of the trips that are looked at, so that each new fix costs itself and not the whole path.
+type drivens struct {
+	mu sync.Mutex
+	of map[hubKey]driven
+}
+
+// driven is an active trip's path so far.
+type driven struct {
+	driver  DriverID
+	read    time.Time // when it was read from its beginning
+	through time.Time // of its newest fix
+	line    []LngLat  // at most pathLimit points
+	recent  []Fix     // of the last minutes
+}
+
+// reread is how long a remembered path stands: what other processes have put into its past shows after that.
+const reread = time.Minute
+
+func (s *Service) driven(ctx context.Context, trip Trip, now time.Time) (driven, error) {
+	key := hubKey{s.app, trip.subject()}
+	s.paths.mu.Lock()
+	d, ok := s.paths.of[key]
+	s.paths.mu.Unlock()
+	from := d.through.Add(time.Millisecond)
+	if !ok || now.Sub(d.read) >= reread {
+		d, from = driven{driver: trip.DriverID, read: now, through: trip.StartedAt}, trip.StartedAt
+	}
+	line := slices.Clone(d.line)
+	recent := slices.DeleteFunc(slices.Clone(d.recent), func(f Fix) bool { return now.Sub(f.Time) > recentFor })
+	for f, err := range s.store.Fixes(ctx, s.app, trip.DriverID, FixRange{From: from}) {
+		if err != nil {
+			return driven{}, err
+		}
+		if n := len(line); n == 0 || line[n-1] != f.LngLat {
+			line = append(line, f.LngLat)
+		}
+		if now.Sub(f.Time) <= recentFor {
+			recent = append(recent, f)
+		}
+		d.through = f.Time
+	}
+	if len(line) > pathLimit { // well below, or each further point would have it thinned again
+		line = thin(line, pathLimit*3/4)
+	}
+	d.line, d.recent = line, recent
+	s.paths.mu.Lock()
+	defer s.paths.mu.Unlock()
+	if len(s.paths.of) >= 10_000 {
+		maps.DeleteFunc(s.paths.of, func(_ hubKey, d driven) bool { return now.Sub(d.read) >= reread })
+	}
+	s.paths.of[key] = d
+	return d, nil
+}
+
+// forget drops the remembered paths of a driver, whose past has changed.
+func (s *Service) forget(driver DriverID) {
+	s.paths.mu.Lock()
+	defer s.paths.mu.Unlock()
+	maps.DeleteFunc(s.paths.of, func(k hubKey, d driven) bool { return k.app == s.app && d.driver == driver })
 }
 
 // stopsBefore are the next stops of the driver's other tasks that were started before this trip.
