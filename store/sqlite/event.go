@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -293,52 +294,85 @@ func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking
 const (
 	// Of a long queue most subjects are ready, and the walk by head ends early; if none is, the index by ready_at says so at once.
 	selectAnyReady = `SELECT EXISTS (SELECT 1 FROM subjects INDEXED BY subjects_ready WHERE head IS NOT NULL AND ready_at <= ?)`
-	selectReady    = `SELECT n FROM subjects INDEXED BY subjects_queued WHERE head IS NOT NULL AND ready_at <= ? ORDER BY head LIMIT ?`
-	selectQueue    = `
+	selectReady    = `
+SELECT n FROM subjects INDEXED BY subjects_queued
+WHERE head IS NOT NULL AND ready_at <= ? AND app NOT IN (SELECT value FROM json_each(?)) ORDER BY head LIMIT ?`
+	leaseSubject = `UPDATE subjects SET owner = ?, leased_until = ?, ready_at = ? WHERE n = ? AND head IS NOT NULL AND ready_at <= ?`
+	selectQueue  = `
 SELECT` + eventColumns + ` FROM events e INDEXED BY events_queued JOIN subjects s ON s.n = e.subject
 WHERE e.subject = ? AND e.state = 1 ORDER BY e.n LIMIT ?`
-	leaseSubject = `UPDATE subjects SET owner = ?, leased_until = ?, ready_at = ? WHERE n = ?`
 )
 
 // LeaseEvents implements [tracking.Store].
 func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
-	now, until := l.Now.UnixMilli(), l.Until.UnixMilli()
-	// Asking in vain, as happens all the time, must not write.
-	var any bool
-	err := s.read(ctx, func(ctx context.Context) error { return s.get(ctx, &any, selectAnyReady, now) })
-	if err != nil || !any || l.Limit <= 0 {
+	for {
+		// Asking in vain, as happens all the time, must not write; and the walk over those that are not ready must not hold up the writer.
+		ready, err := s.readyQueues(ctx, l)
+		if err != nil || len(ready) == 0 {
+			return nil, err
+		}
+		rows, err := s.lease(ctx, l, ready)
+		if err != nil {
+			return nil, err
+		}
+		if len(rows) > 0 { // else another owner was faster with all of them
+			return convert(rows, func(r *eventRow) (tracking.Leased, error) {
+				e, err := r.event()
+				return tracking.Leased{App: s.apps.id(r.App), Event: e, Attempt: r.Attempts + 1}, err
+			})
+		}
+	}
+}
+
+// readyQueues lists subjects whose queue may be handed out.
+func (s *Store) readyQueues(ctx context.Context, l tracking.Lease) (ready []int64, err error) {
+	now := l.Now.UnixMilli()
+	except := make([]int64, 0, len(l.Except))
+	for _, app := range l.Except {
+		if n, ok := s.apps.number(app); ok {
+			except = append(except, n)
+		}
+	}
+	b, err := json.Marshal(except)
+	if err != nil {
 		return nil, err
 	}
-	var rows []eventRow
-	err = s.write(ctx, true, func(x *tx) error {
-		rows = nil
-		var ready []int64
-		if err := x.list(&ready, selectReady, now, l.Limit); err != nil {
+	err = s.read(ctx, func(ctx context.Context) error {
+		var any bool
+		if err := s.get(ctx, &any, selectAnyReady, now); err != nil || !any || l.Limit <= 0 {
 			return err
 		}
+		return s.list(ctx, &ready, selectReady, now, string(b), l.Limit)
+	})
+	return ready, err
+}
+
+// lease takes the queues that are ready still.
+func (s *Store) lease(ctx context.Context, l tracking.Lease, ready []int64) (rows []eventRow, err error) {
+	now, until := l.Now.UnixMilli(), l.Until.UnixMilli()
+	err = s.write(ctx, true, func(x *tx) error {
+		rows = nil
 		for _, n := range ready {
 			left := l.Limit - len(rows)
 			if left == 0 {
 				break
 			}
-			var queue []eventRow
-			if err := x.list(&queue, selectQueue, n, left); err != nil {
+			taken, err := x.changed(leaseSubject, l.Owner, until, until, n, now)
+			if err != nil {
 				return err
 			}
-			if err := x.exec(leaseSubject, l.Owner, until, until, n); err != nil {
+			if taken == 0 {
+				continue
+			}
+			var queue []eventRow
+			if err := x.list(&queue, selectQueue, n, left); err != nil {
 				return err
 			}
 			rows = append(rows, queue...)
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return convert(rows, func(r *eventRow) (tracking.Leased, error) {
-		e, err := r.event()
-		return tracking.Leased{App: s.apps.id(r.App), Event: e, Attempt: r.Attempts + 1}, err
-	})
+	return rows, err
 }
 
 const (

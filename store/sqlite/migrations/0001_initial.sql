@@ -256,7 +256,7 @@ CREATE TABLE subjects (
 ) STRICT;
 
 CREATE UNIQUE INDEX subjects_by_id ON subjects (app, kind, id);
-CREATE INDEX subjects_queued       ON subjects (head, ready_at) WHERE head IS NOT NULL;
+CREATE INDEX subjects_queued       ON subjects (head, ready_at, app) WHERE head IS NOT NULL;
 CREATE INDEX subjects_ready        ON subjects (ready_at) WHERE head IS NOT NULL;
 
 -- AUTOINCREMENT: the order of commit goes on after a purge.

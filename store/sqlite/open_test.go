@@ -1,0 +1,439 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+)
+
+// commitTask commits one task.
+func commitTask(t testing.TB, s tracking.Store, id tracking.TaskID) {
+	t.Helper()
+	cs := &tracking.Changeset{Tasks: []tracking.Task{{ID: id, Type: tracking.Drop, Status: tracking.StatusCreated, CreatedAt: start}}}
+	if err := s.Commit(t.Context(), app, cs); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func hasTask(t testing.TB, s tracking.Store, id tracking.TaskID) {
+	t.Helper()
+	if _, err := s.Task(t.Context(), app, id); err != nil {
+		t.Errorf("task %s: %v", id, err)
+	}
+}
+
+func closeStore(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw opens a file as it is.
+func raw(t testing.TB, path string) *sqlx.DB {
+	t.Helper()
+	db, err := sqlx.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// files reads what lies in a directory.
+func files(t testing.TB, dir string) map[string][]byte {
+	t.Helper()
+	m := map[string][]byte{}
+	err := fs.WalkDir(os.DirFS(dir), ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			m[name], err = os.ReadFile(filepath.Join(dir, name))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestReopen(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	s := open(t, path, nil)
+	commitTask(t, s, "a")
+	secret, err := s.Secret(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	s = open(t, path, nil)
+	defer closeStore(t, s)
+	hasTask(t, s, "a")
+	again, err := s.Secret(t.Context())
+	if err != nil || !bytes.Equal(secret, again) || len(secret) != 32 {
+		t.Errorf("Secret: %x, then %x, error %v", secret, again, err)
+	}
+	if err := s.Health(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPaths(t *testing.T) {
+	for _, name := range []string{
+		"plain", "with space.db", "question?mark=1&mode=ro", "per%20cent%", "hash#tag", "plus+and;semicolon", "Ünïcödé-配送", "e\u0301", "-dash", "quote'\"", ":memory:x", "file:x",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, name)
+			s := open(t, path, nil)
+			commitTask(t, s, "a")
+			if _, err := os.Stat(path); err != nil {
+				t.Errorf("the file is not at its path: %v", err)
+			}
+			for name := range files(t, dir) {
+				if !strings.HasPrefix(name, filepath.Base(path)) {
+					t.Errorf("a stray file %q", name)
+				}
+			}
+			closeStore(t, s)
+			s = open(t, path, nil)
+			hasTask(t, s, "a")
+			if err := s.Backup(t.Context(), path+" copy?"); err != nil {
+				t.Error(err)
+			}
+			closeStore(t, s)
+			s = open(t, path+" copy?", nil)
+			hasTask(t, s, "a")
+			closeStore(t, s)
+		})
+	}
+	t.Run("relative", func(t *testing.T) {
+		t.Chdir(t.TempDir())
+		s := open(t, "tracking.db", nil)
+		commitTask(t, s, "a")
+		closeStore(t, s)
+		if _, err := os.Stat("tracking.db"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestFileModes(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("no such modes")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tracking.db")
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	commitTask(t, s, "a")
+	if err := s.Backup(t.Context(), filepath.Join(dir, "copy")); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		st, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Mode().Perm() != 0o600 {
+			t.Errorf("%s has mode %v, want 0600", e.Name(), st.Mode().Perm())
+		}
+		names = append(names, e.Name())
+	}
+	if d := cmp.Diff([]string{"copy", "tracking.db", "tracking.db-lock", "tracking.db-shm", "tracking.db-wal"}, names); d != "" {
+		t.Errorf("files (-want +got):\n%s", d)
+	}
+}
+
+func TestInUse(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "tracking.db")
+	s := open(t, path, nil)
+	link := filepath.Join(dir, "link.db")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{path, link, filepath.Join(dir, ".", "x", "..", "tracking.db")} {
+		if _, err := sqlite.Open(p, nil); !errors.Is(err, sqlite.ErrInUse) {
+			t.Errorf("Open %s: got error %v, want ErrInUse", p, err)
+		}
+	}
+	commitTask(t, s, "a")
+	closeStore(t, s)
+	s = open(t, link, nil)
+	hasTask(t, s, "a")
+	closeStore(t, s)
+}
+
+// good makes a file with a task in it.
+func good(t testing.TB, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "tracking.db")
+	s := open(t, path, nil)
+	commitTask(t, s, "a")
+	closeStore(t, s)
+	return path
+}
+
+// TestRefused opens what cannot be used: the error says which kind it is and what to do, and no byte has changed.
+func TestRefused(t *testing.T) {
+	overwrite := func(t testing.TB, path string, off int64, b []byte) {
+		t.Helper()
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := f.WriteAt(b, off); err != nil {
+			t.Fatal(err)
+		}
+	}
+	exec := func(t testing.TB, path, query string) {
+		t.Helper()
+		db := raw(t, path)
+		if _, err := db.Exec(query); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, tt := range []struct {
+		name string
+		make func(t testing.TB, dir string) (path string)
+		want error
+	}{
+		{"a directory", func(t testing.TB, dir string) string { return dir }, sqlite.ErrPath},
+		{"no parent", func(t testing.TB, dir string) string { return filepath.Join(dir, "none", "tracking.db") }, sqlite.ErrPath},
+		{"no path", func(t testing.TB, dir string) string { return "" }, sqlite.ErrPath},
+		{"a path with NUL", func(t testing.TB, dir string) string { return filepath.Join(dir, "a\x00b") }, sqlite.ErrPath},
+		{"a link that leads nowhere", func(t testing.TB, dir string) string {
+			path := filepath.Join(dir, "link")
+			if err := os.Symlink(filepath.Join(dir, "none"), path); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrPath},
+		{"an emptied file", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			if err := os.Truncate(path, 0); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrEmptied},
+		{"a text", func(t testing.TB, dir string) string {
+			path := filepath.Join(dir, "notes.txt")
+			if err := os.WriteFile(path, []byte(strings.Repeat("not a database\n", 100)), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrForeign},
+		{"a short file", func(t testing.TB, dir string) string {
+			path := filepath.Join(dir, "short")
+			if err := os.WriteFile(path, []byte("SQLite format 3\x00"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrForeign},
+		{"another application's", func(t testing.TB, dir string) string {
+			path := filepath.Join(dir, "other.db")
+			exec(t, path, "CREATE TABLE bookmarks (url TEXT); PRAGMA application_id = 1; PRAGMA user_version = 1")
+			return path
+		}, sqlite.ErrForeign},
+		{"a newer version's", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			exec(t, path, "PRAGMA user_version = 1000")
+			return path
+		}, sqlite.ErrNewer},
+		{"a newer version's, with the news in the log", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			db := raw(t, path)
+			if _, err := db.Exec("PRAGMA wal_autocheckpoint = 0; PRAGMA user_version = 1000"); err != nil {
+				t.Fatal(err)
+			}
+			// The files as they are now, as after a kill.
+			to := filepath.Join(dir, "copy.db")
+			for _, suffix := range []string{"", "-wal"} {
+				b, err := os.ReadFile(path + suffix)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(to+suffix, b, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return to
+		}, sqlite.ErrNewer},
+		{"a file cut short", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			if err := os.Truncate(path, 16<<10); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrDamaged},
+		{"a file whose first page is damaged", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			overwrite(t, path, 100, bytes.Repeat([]byte{0xa5}, 3000))
+			return path
+		}, sqlite.ErrDamaged},
+		{"a file without a table", func(t testing.TB, dir string) string {
+			path := good(t, dir)
+			exec(t, path, "DROP TABLE notices")
+			return path
+		}, sqlite.ErrDamaged},
+		{"a log without its file", func(t testing.TB, dir string) string {
+			path := filepath.Join(dir, "tracking.db")
+			if err := os.WriteFile(path+"-wal", make([]byte, 4096), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			return path
+		}, sqlite.ErrDamaged},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := tt.make(t, dir)
+			before := files(t, dir)
+			_, err := sqlite.Open(path, nil)
+			if !errors.Is(err, tt.want) {
+				t.Fatalf("got error %v, want %v", err, tt.want)
+			}
+			var oe *sqlite.OpenError
+			if !errors.As(err, &oe) || oe.Advice == "" {
+				t.Errorf("the error gives no advice: %v", err)
+			}
+			after := files(t, dir)
+			for name, b := range before {
+				if strings.HasSuffix(name, "-shm") {
+					continue // SQLite's scratch space; it is made anew from the log
+				}
+				if !bytes.Equal(after[name], b) {
+					t.Errorf("%s has changed", name)
+				}
+			}
+		})
+	}
+}
+
+// TestExtraIndex opens a file to which an operator has added an index of his own.
+func TestExtraIndex(t *testing.T) {
+	path := good(t, t.TempDir())
+	db := raw(t, path)
+	if _, err := db.Exec("CREATE INDEX mine ON tasks (notes)"); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, nil)
+	hasTask(t, s, "a")
+	closeStore(t, s)
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []sqlite.Options{{Queue: -1}, {Readers: -1}, {ReadTimeout: -1}, {BusyTimeout: -1}, {CacheSize: -1}} {
+		if s, err := sqlite.Open(sqlite.Memory, &o); err == nil {
+			s.Close()
+			t.Errorf("Open takes %+v", o)
+		}
+	}
+}
+
+// migrated is the embedded migrations and some more.
+func migrated(t testing.TB, more ...string) fs.FS {
+	t.Helper()
+	first, err := os.ReadFile("migrations/0001_initial.sql")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := fstest.MapFS{"migrations/0001_initial.sql": {Data: first}}
+	for i, script := range more {
+		dir[fmt.Sprintf("migrations/%04d_more.sql", i+2)] = &fstest.MapFile{Data: []byte(script)}
+	}
+	return dir
+}
+
+const (
+	moreColumn = "ALTER TABLE tasks ADD COLUMN colour TEXT; UPDATE tasks SET colour = 'red'; CREATE INDEX tasks_by_colour ON tasks (colour)"
+	moreTable  = "CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT; INSERT INTO colours SELECT DISTINCT colour FROM tasks"
+)
+
+func TestMigration(t *testing.T) {
+	path := good(t, t.TempDir())
+	s := open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, moreTable)))
+	hasTask(t, s, "a")
+	commitTask(t, s, "b")
+	closeStore(t, s)
+
+	db := raw(t, path)
+	var got struct {
+		Version int
+		Colour  string
+		Colours int
+	}
+	if err := db.Get(&got, "SELECT (SELECT user_version FROM pragma_user_version) AS version, (SELECT colour FROM tasks WHERE id = 'a') AS colour, (SELECT count(*) FROM colours) AS colours"); err != nil {
+		t.Fatal(err)
+	}
+	if got.Version != 3 || got.Colour != "red" || got.Colours != 1 {
+		t.Errorf("after the update: %+v", got)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	if _, err := sqlite.Open(path, nil); !errors.Is(err, sqlite.ErrNewer) {
+		t.Errorf("an older program opens it: %v", err)
+	}
+	old := open(t, path+"-v1", nil) // the copy from before
+	hasTask(t, old, "a")
+	if _, err := old.Task(t.Context(), app, "b"); !errors.Is(err, tracking.ErrNotFound) {
+		t.Errorf("the copy holds what came later: %v", err)
+	}
+	closeStore(t, old)
+}
+
+// TestFailedMigration stops in the second of two updates: the first stays, and of the second there is nothing.
+func TestFailedMigration(t *testing.T) {
+	path := good(t, t.TempDir())
+	broken := moreTable + "; INSERT INTO colours VALUES ('red')"
+	_, err := sqlite.Open(path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, broken)))
+	if err == nil || !strings.Contains(err.Error(), "version 3") {
+		t.Fatalf("got error %v, want one about version 3", err)
+	}
+	s := open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn)))
+	hasTask(t, s, "a")
+	closeStore(t, s)
+	s = open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, moreTable)))
+	hasTask(t, s, "a")
+	closeStore(t, s)
+}
+
+func TestMemoryEnds(t *testing.T) {
+	a, b := open(t, sqlite.Memory, nil), open(t, sqlite.Memory, nil)
+	commitTask(t, a, "a")
+	if _, err := b.Task(t.Context(), app, "a"); !errors.Is(err, tracking.ErrNotFound) {
+		t.Errorf("two stores in memory share rows: %v", err)
+	}
+	closeStore(t, a)
+	closeStore(t, b)
+	if err := a.Commit(context.Background(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("Commit after Close: %v", err)
+	}
+}
