@@ -27,6 +27,9 @@ type config struct {
 	baseURL string
 	demo    bool
 	options tracking.Options
+
+	backup      string // "": none
+	backupEvery time.Duration
 }
 
 const usage = `Usage: server [flags]
@@ -45,6 +48,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 	}
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "`HOST:PORT` to listen on; port 0 takes a free one")
 	flags.StringVar(&c.store, "store", "memory", "where the data is: `memory|sqlite:FILE`; in memory it is gone when the server ends")
+	flags.StringVar(&c.backup, "backup", "", "copy the store to `FILE` while the server runs, at once and every -backup-every (sqlite only); start from the copy with -store sqlite:FILE")
 	flags.Func("key", "API `KEY` that callers use, any text; may be given several times (default: one is made and printed)", func(key string) error {
 		if key == "" {
 			return errors.New("it is empty")
@@ -74,6 +78,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 	duration(&c.options.LinkTTL, "link-ttl", 24*time.Hour, "`DURATION` that a tracking link outlives its task or trip")
 	duration(&c.options.InviteTTL, "invite-ttl", 24*time.Hour, "`DURATION` for which the link of an invite can be used")
 	duration(&c.options.CodeTTL, "code-ttl", time.Hour, "`DURATION` for which the code of an invite can be used")
+	duration(&c.backupEvery, "backup-every", time.Hour, "`DURATION` between two backups")
 	flags.BoolVar(&c.demo, "demo", false, "let couriers deliver along streets, so that something moves (default true when no flag is given)")
 
 	if err := flags.Parse(args); err != nil {
@@ -112,6 +117,9 @@ func (c *config) check(rest []string) error {
 			return errors.New("-base-url must be an http or https address without a query, such as https://example.com")
 		}
 		c.baseURL = strings.TrimRight(c.baseURL, "/")
+	}
+	if c.backup != "" && c.store == "memory" {
+		return errors.New("-backup needs a store in a file: -store sqlite:FILE")
 	}
 	return checkStore(c.store)
 }

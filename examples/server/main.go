@@ -87,6 +87,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	defer stopWorking()
 	workers.Go(func() { _ = svc.Run(working) }) // returns only the end of working
 
+	if cfg.backup != "" {
+		workers.Go(func() { backUp(working, store, cfg.backup, cfg.backupEvery, logger) })
+	}
+
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 

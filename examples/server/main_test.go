@@ -78,18 +78,23 @@ func start(t *testing.T, args ...string) *server {
 // wait waits until the program has printed a match, and returns its first group.
 func (s *server) wait(pattern string) string {
 	s.t.Helper()
-	re := regexp.MustCompile(pattern)
+	return s.await(s.out, regexp.MustCompile(pattern))[1]
+}
+
+// await waits until there is a match in o.
+func (s *server) await(o *output, re *regexp.Regexp) []string {
+	s.t.Helper()
 	for {
-		s.out.mu.Lock()
-		m, added := re.FindSubmatch(s.out.text), s.out.added
-		s.out.mu.Unlock()
+		o.mu.Lock()
+		m, added := re.FindStringSubmatch(string(o.text)), o.added
+		o.mu.Unlock()
 		if m != nil {
-			return string(m[1])
+			return m
 		}
 		select {
 		case <-added:
 		case <-s.ended:
-			s.t.Fatalf("the server has ended without printing %s; it printed:\n%s\nits log:\n%s", pattern, s.out, s.log)
+			s.t.Fatalf("the server has ended without printing %s; it printed:\n%s\nits log:\n%s", re, s.out, s.log)
 		}
 	}
 }
@@ -400,6 +405,24 @@ func TestFileStore(t *testing.T) {
 	}
 }
 
+func TestBackup(t *testing.T) {
+	dir := t.TempDir()
+	backup := filepath.Join(dir, "copy.db")
+	first := start(t, "-store", "sqlite:"+filepath.Join(dir, "a.db"), "-backup", backup, "-backup-every", "20ms")
+	id := first.call("", "/v1/task/create", `{"type":2,"drop":{"address":"45 First Avenue"}}`).text(t, "task.task_id")
+	// The backup after the next one began after the task was there.
+	made := regexp.MustCompile("the store is backed up")
+	n := len(made.FindAllString(first.log.String(), -1))
+	first.await(first.log, regexp.MustCompile(fmt.Sprintf(`(?s)(?:the store is backed up.*){%d}`, n+2)))
+	if err := first.stop(); err != nil {
+		t.Fatal(err)
+	}
+	second := start(t, "-store", "sqlite:"+backup)
+	if got := second.call("", "/v1/task?task_id="+id, "").text(t, "task.task_id"); got != id {
+		t.Errorf("the task in the backup is %s, want %s", got, id)
+	}
+}
+
 func TestAddressInUse(t *testing.T) {
 	s := start(t)
 	err := run(t.Context(), []string{"-addr", strings.TrimPrefix(s.base, "http://")}, io.Discard, io.Discard)
@@ -417,6 +440,8 @@ func TestFlags(t *testing.T) {
 		{[]string{"-key", ""}, "empty"},
 		{[]string{"-store", "postgres"}, "-store must be"},
 		{[]string{"-store", "sqlite:"}, "names no file"},
+		{[]string{"-backup", "copy.db"}, "-backup needs a store in a file"},
+		{[]string{"-backup-every", "0s"}, "must be positive"},
 		{[]string{"-base-url", "example.com"}, "-base-url must be"},
 		{[]string{"-base-url", "https://example.com?x=1"}, "-base-url must be"},
 		{[]string{"-max-open-tasks", "0"}, "-max-open-tasks cannot be 0"},
