@@ -2,9 +2,12 @@ package tracking
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -33,6 +36,8 @@ type Driver struct {
 	AppToken        Hash // of the token the driver's app acts with; zero: none
 	IngestToken     Hash // of the token in the URL that the phone app posts to; zero: none
 
+	Push []PushSubscription // where the driver's browsers are told of notices
+
 	CreatedAt time.Time
 	UpdatedAt time.Time
 
@@ -52,7 +57,15 @@ func (d Driver) Clone() Driver {
 	if len(d.Properties) == 0 {
 		d.Properties = nil
 	}
+	d.Push = append([]PushSubscription(nil), d.Push...)
 	return d
+}
+
+// PushSubscription is how a browser is reached by Web Push, as its PushSubscription object says (W3C Push API).
+type PushSubscription struct {
+	Endpoint string // https URL of the push service
+	P256dh   string // the browser's public key, base64url
+	Auth     string // the browser's authentication secret, base64url
 }
 
 // DriverFilter picks drivers. Zero fields do not filter.
@@ -465,4 +478,54 @@ func (s *Service) Notices(ctx context.Context, driver DriverID, after int64, lim
 		return err
 	})
 	return list, lost, err
+}
+
+// pushAtMost is how many browsers of one driver are told; the oldest give way.
+const pushAtMost = 10
+
+// SubscribePush notes a browser of the driver's that is to be told of notices by Web Push; with the endpoint of one that is known it replaces that one.
+// Joining anew and [Service.RevokeTokens] end all. Codes: ErrInvalid, ErrNotFound.
+func (s *Service) SubscribePush(ctx context.Context, id DriverID, sub PushSubscription) error {
+	var c check
+	c.line("endpoint", sub.Endpoint, 2000)
+	if u, err := url.Parse(sub.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
+		c.fail("endpoint", "must be an https address.")
+	}
+	decode := func(field, v string, n int) {
+		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(v, "="))
+		if err != nil || len(b) != n {
+			c.fail(field, fmt.Sprintf("must be %d bytes in base64url.", n))
+		}
+	}
+	decode("p256dh", sub.P256dh, 65)
+	decode("auth", sub.Auth, 16)
+	if c.err != nil {
+		return c.err
+	}
+	return s.changePush(ctx, "SubscribePush", id, func(list []PushSubscription) []PushSubscription {
+		list = slices.DeleteFunc(list, func(p PushSubscription) bool { return p.Endpoint == sub.Endpoint })
+		return append(list[max(len(list)-pushAtMost+1, 0):], sub)
+	})
+}
+
+// UnsubscribePush forgets a browser. One that is not known is nothing. Codes: ErrNotFound.
+func (s *Service) UnsubscribePush(ctx context.Context, id DriverID, endpoint string) error {
+	return s.changePush(ctx, "UnsubscribePush", id, func(list []PushSubscription) []PushSubscription {
+		return slices.DeleteFunc(list, func(p PushSubscription) bool { return p.Endpoint == endpoint })
+	})
+}
+
+func (s *Service) changePush(ctx context.Context, name string, id DriverID, change func([]PushSubscription) []PushSubscription) error {
+	return s.op(ctx, name, func(time.Time) error {
+		d, err := s.driver(ctx, id)
+		if err != nil {
+			return err
+		}
+		list := change(slices.Clone(d.Push))
+		if slices.Equal(list, d.Push) {
+			return nil
+		}
+		d.Push = list
+		return s.commit(ctx, &Changeset{Drivers: []Driver{d}})
+	})
 }

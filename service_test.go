@@ -879,6 +879,52 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+func TestPushSubscriptions(t *testing.T) {
+	w := newWorld(t)
+	w.driver("own", 0)
+	sub := func(n int) tracking.PushSubscription {
+		return tracking.PushSubscription{Endpoint: fmt.Sprintf("https://push.example/%d", n), P256dh: strings.Repeat("B", 87), Auth: strings.Repeat("A", 22)}
+	}
+	for n := range 12 {
+		if err := w.SubscribePush(w.ctx, "own", sub(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.SubscribePush(w.ctx, "own", sub(5)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.UnsubscribePush(w.ctx, "own", sub(7).Endpoint); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, p := range must(w.Driver(w.ctx, "own"))(t).Push {
+		got = append(got, strings.TrimPrefix(p.Endpoint, "https://push.example/"))
+	}
+	if want := []string{"2", "3", "4", "6", "8", "9", "10", "11", "5"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	for field, bad := range map[string]func(*tracking.PushSubscription){
+		"endpoint": func(p *tracking.PushSubscription) { p.Endpoint = "http://push.example/1" },
+		"p256dh":   func(p *tracking.PushSubscription) { p.P256dh = "AAAA" },
+		"auth":     func(p *tracking.PushSubscription) { p.Auth = "!" },
+	} {
+		p := sub(1)
+		bad(&p)
+		var e *tracking.Error
+		if err := w.SubscribePush(w.ctx, "own", p); !errors.As(err, &e) || e.Code != tracking.ErrInvalid || e.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	if err := w.RevokeTokens(w.ctx, "own"); err != nil {
+		t.Fatal(err)
+	}
+	inv := must(w.InviteDriver(w.ctx, tracking.NewInvite{DriverID: "own"}))(t)
+	must(w.Join(w.ctx, tracking.Join{Token: inv.Token}))(t)
+	if got := must(w.Driver(w.ctx, "own"))(t).Push; got != nil {
+		t.Errorf("after joining anew: %v", got)
+	}
+}
+
 func TestDeleteDriver(t *testing.T) {
 	w := newWorld(t)
 	w.driver("own", 0)

@@ -930,6 +930,15 @@ func (c *core) sum(ctx context.Context, parts ...string) (Hash, error) {
 	return Hash(m.Sum(nil)), nil
 }
 
+// DeriveKey derives a key of 32 bytes for a purpose of the caller's from the secret: the same each time, of no use for anything else.
+func (s *Service) DeriveKey(ctx context.Context, purpose string) (key [32]byte, err error) {
+	err = s.op(ctx, "DeriveKey", func(time.Time) (err error) {
+		key, err = s.sum(ctx, "derived", purpose)
+		return err
+	})
+	return key, err
+}
+
 // stripes are locks by name, in the order of their index, so that whoever takes several never waits in a ring. They only spare lost races: the store's versions guarantee.
 type stripes struct {
 	seed maphash.Seed

@@ -11,7 +11,7 @@ import (
 )
 
 const driverColumns = `
-	d.seq, d.app, d.id, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.open_tasks, d.silent, d.duty_at, d.off_duty_at,
+	d.seq, d.app, d.id, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.push, d.open_tasks, d.silent, d.duty_at, d.off_duty_at,
 	d.token_generation, d.app_token, d.ingest_token, d.created_at, d.updated_at, d.last_notice,
 	p.driver IS NOT NULL AS placed, p.seen_at, p.oldest_at,
 	p.fix_time AS "fix.time", p.fix_lng AS "fix.lng", p.fix_lat AS "fix.lat", p.fix_event_id AS "fix.event_id",
@@ -30,6 +30,7 @@ type driverRow struct {
 	Email           string
 	Available       bool
 	Properties      text
+	Push            text
 	OpenTasks       int `db:"open_tasks"`
 	Silent          bool
 	DutyAt          instant       `db:"duty_at"`
@@ -49,10 +50,14 @@ type driverRow struct {
 
 func (r *driverRow) driver() (tracking.Driver, error) {
 	properties, err := fromJSON[map[string]string](r.Properties)
+	if err != nil {
+		return tracking.Driver{}, err
+	}
+	push, err := fromJSON[[]tracking.PushSubscription](r.Push)
 	return tracking.Driver{
 		ID: r.ID, Name: r.Name, Mobile: r.Mobile, Email: r.Email, Available: r.Available, Properties: properties,
 		OpenTasks: r.OpenTasks, Silent: r.Silent, DutyAt: r.DutyAt.Time, OffDutyAt: r.OffDutyAt.Time,
-		TokenGeneration: r.TokenGeneration, AppToken: r.AppToken.Hash, IngestToken: r.IngestToken.Hash,
+		TokenGeneration: r.TokenGeneration, AppToken: r.AppToken.Hash, IngestToken: r.IngestToken.Hash, Push: push,
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, Seq: r.Seq, Version: r.Version,
 		Position: tracking.Position{Fix: r.Fix.fix(), Candidate: r.Candidate.fix(), SeenAt: r.SeenAt.Time},
 	}, err
@@ -145,13 +150,13 @@ func (x *tx) moves() ([]move, error) {
 
 const (
 	insertDriver = `
-INSERT INTO drivers (name, mobile, email, properties, open_tasks, silent, duty_at, off_duty_at, token_generation, updated_at,
+INSERT INTO drivers (name, mobile, email, properties, push, open_tasks, silent, duty_at, off_duty_at, token_generation, updated_at,
 	app, id, version, created_at, available, app_token, ingest_token)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?)`
 
 	// The columns that stand in no index, in the order of insertDriver.
 	updateDriver = `
-UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, open_tasks = ?, silent = ?, duty_at = ?, off_duty_at = ?,
+UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, push = ?, open_tasks = ?, silent = ?, duty_at = ?, off_duty_at = ?,
 	token_generation = ?, updated_at = ?, version = version + 1`
 	updateDriverWhere = ` WHERE seq = ?`
 
@@ -174,8 +179,12 @@ func (x *tx) putDriver(app int64, d *tracking.Driver) error {
 	if err != nil {
 		return err
 	}
+	push, err := pushValue(d.Push)
+	if err != nil {
+		return err
+	}
 	args := make([]any, 0, 20)
-	args = append(args, d.Name, d.Mobile, d.Email, properties, d.OpenTasks, d.Silent, millis(d.DutyAt), millis(d.OffDutyAt),
+	args = append(args, d.Name, d.Mobile, d.Email, properties, push, d.OpenTasks, d.Silent, millis(d.DutyAt), millis(d.OffDutyAt),
 		d.TokenGeneration, millis(d.UpdatedAt))
 	next := &driverState{Driver: d.Clone()}
 	next.DutyAt, next.OffDutyAt, next.UpdatedAt, next.CreatedAt = whole(d.DutyAt), whole(d.OffDutyAt), whole(d.UpdatedAt), whole(d.CreatedAt)

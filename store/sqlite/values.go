@@ -143,6 +143,17 @@ func mapValue(m map[string]string) (any, error) {
 	})
 }
 
+// pushValue is a driver's browsers in a column.
+func pushValue(list []tracking.PushSubscription) (any, error) {
+	return jsonValue(list, len(list), func(yield func(string) bool) {
+		for _, p := range list {
+			if !yield(p.Endpoint) || !yield(p.P256dh) || !yield(p.Auth) {
+				return
+			}
+		}
+	})
+}
+
 // fromJSON reads what jsonValue wrote.
 func fromJSON[T any](t text) (v T, err error) {
 	if t == "" {

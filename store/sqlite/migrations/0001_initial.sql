@@ -121,6 +121,7 @@ CREATE TABLE drivers (
     email            TEXT    NOT NULL,
     available        INTEGER NOT NULL,
     properties       TEXT, -- a JSON object; NULL: none. The same in rows, to be searched: driver_properties
+    push             TEXT, -- a JSON array; NULL: none
     open_tasks       INTEGER NOT NULL,
     silent           INTEGER NOT NULL,
     duty_at          INTEGER,
