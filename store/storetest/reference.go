@@ -219,7 +219,7 @@ func (r *reference) conflicts(app tracking.AppID, cs *tracking.Changeset) []*tra
 	return conflicts
 }
 
-// apply returns the application's rows with those of c in them, and what forbids it.
+// apply returns the application's rows with those of c in them, and what forbids it. A row at another version stays as it was.
 func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*book, []*tracking.ConflictError) {
 	var conflicts []*tracking.ConflictError
 	refuse := func(kind tracking.SubjectKind, id, unique string) {
@@ -240,6 +240,7 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 		switch {
 		case t.Version != old.Version || (t.Version != 0 && !ok):
 			refuse(tracking.KindTask, string(t.ID), "")
+			continue
 		case ok:
 			t.Seq, t.CreatedAt = old.Seq, old.CreatedAt
 		default:
@@ -253,6 +254,7 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 		switch {
 		case t.Version != old.Version || (t.Version != 0 && !ok):
 			refuse(tracking.KindTrip, string(t.ID), "")
+			continue
 		case ok:
 			t.Seq, t.CreatedAt = old.Seq, old.CreatedAt
 		default:
@@ -266,6 +268,7 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 		switch {
 		case d.Version != old.Version || (d.Version != 0 && !ok):
 			refuse(tracking.KindDriver, string(d.ID), "")
+			continue
 		case ok:
 			d.Seq, d.CreatedAt = old.Seq, old.CreatedAt
 		default:
@@ -276,24 +279,26 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 		n.drivers[d.ID] = d
 	}
 	for _, i := range c.Invites {
+		if _, ok := n.drivers[i.DriverID]; !ok {
+			refuse(tracking.KindDriver, string(i.DriverID), "")
+		}
 		old, ok := b.invites[i.DriverID]
 		if i.Version != 0 {
 			if !ok || old.Version != i.Version {
 				refuse(tracking.KindInvite, string(i.DriverID), "")
+				continue
 			}
 			i.CreatedAt = old.CreatedAt
 		}
 		i.Version++
 		n.invites[i.DriverID] = i
-		if _, ok := n.drivers[i.DriverID]; !ok {
-			refuse(tracking.KindDriver, string(i.DriverID), "")
-		}
 	}
 	for _, k := range c.Keys {
 		old, ok := b.keys[k.ID]
 		switch {
 		case k.Version != old.Version || (k.Version != 0 && !ok):
 			refuse(tracking.KindKey, k.ID, "")
+			continue
 		case ok:
 			k.CreatedAt = old.CreatedAt
 		}
