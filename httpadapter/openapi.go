@@ -1,0 +1,22 @@
+package httpadapter
+
+import (
+	_ "embed"
+	"net/http"
+)
+
+// openapiJSON describes every route of the table. A test holds its paths and methods to the table, and internal/e2e holds to it what the tests of this package are answered.
+//
+//go:embed openapi.json
+var openapiJSON []byte
+
+// openapi serves the description. It stands without an envelope, as tools want it; its server is the relative address "..", so that it is right under any prefix.
+func (h *Handler) openapi(*request) (answer, error) { return document(openapiJSON), nil }
+
+// document is a body that is JSON already.
+type document []byte
+
+func (d document) write(h *Handler, w *recorder, r *request) error {
+	jsonHeaders(w.Header())
+	return h.writeBody(w, r, http.StatusOK, d)
+}
