@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,8 +51,11 @@ func (r *receiver) seqs(subject string) (list []int64) {
 
 // running starts a Service under synctest's clock, with Run, and stops it at the end.
 func running(t *testing.T, opts *tracking.Options) *tracking.Service {
+	return runningOn(t, memory.New(), opts)
+}
+
+func runningOn(t *testing.T, store tracking.Store, opts *tracking.Options) *tracking.Service {
 	opts.Logger = slog.New(slog.NewTextHandler(io.Discard, nil))
-	store := memory.New()
 	svc, err := tracking.New(store, opts)
 	if err != nil {
 		t.Fatal(err)
@@ -182,16 +186,35 @@ type notifierFunc func(context.Context, tracking.Notification) error
 
 func (f notifierFunc) Notify(ctx context.Context, n tracking.Notification) error { return f(ctx, n) }
 
-func TestRunServesTheWaitingWithinASecond(t *testing.T) {
+// counted counts how often drivers are looked for.
+type counted struct {
+	tracking.Store
+	offers atomic.Int64
+}
+
+func (c *counted) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
+	c.offers.Add(1)
+	return c.Store.Offers(ctx, app, o)
+}
+
+// A thousand tasks wait; drivers come one by one; each task goes to one driver, in the order they came, within a second, and nobody looks for drivers all the time.
+func TestRunServesTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		svc := running(t, &tracking.Options{})
+		store := &counted{Store: memory.New()}
+		svc := runningOn(t, store, &tracking.Options{})
 		ctx := t.Context()
 		n := newDrop()
 		n.AutoAssign = true
 		var ids []tracking.TaskID
-		for range 200 {
+		for range 1000 {
 			ids = append(ids, must(svc.CreateTask(ctx, n))(t).ID)
 			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		store.offers.Store(0)
+		time.Sleep(time.Minute)
+		if got := store.offers.Load(); got > 3*60 {
+			t.Errorf("with nobody on duty, drivers were looked for %d times in a minute", got)
 		}
 		for i, id := range ids {
 			d := tracking.DriverID(fmt.Sprint("d", i))
