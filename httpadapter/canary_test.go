@@ -117,7 +117,7 @@ func belongs(secret, call string, r reply) bool {
 	case "app token", "ingest token":
 		return joined
 	case "tracking token":
-		return strings.Contains(call, "/trackingurl/")
+		return strings.Contains(call, "/trackingurl/") || strings.HasPrefix(call, "GET /track/") && strings.Contains(r.header.Get("Content-Type"), "html") // its own page asks for its state
 	case "mobile", "note", "name", "e-mail":
 		return created || own
 	}

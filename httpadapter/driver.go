@@ -142,6 +142,14 @@ const ownTasks = 1000
 
 // driverTasks lists the open tasks, and those completed within the last 24 hours, which is today wherever the driver is, without their contacts.
 func (h *Handler) driverTasks(r *request) (answer, error) {
+	tasks, err := h.tasksOf(r)
+	if err != nil {
+		return nil, err
+	}
+	return ok("Task List", list{"task_list": tasks})
+}
+
+func (h *Handler) tasksOf(r *request) ([]task, error) {
 	f := tracking.TaskFilter{Page: tracking.Page{Limit: ownTasks}, DriverID: r.driver, Status: []tracking.TaskStatus{tracking.StatusAssigned, tracking.StatusInProgress}}
 	open, _, err := r.svc.Tasks(r.Context(), f)
 	if err != nil {
@@ -156,7 +164,7 @@ func (h *Handler) driverTasks(r *request) (answer, error) {
 	for _, t := range done {
 		tasks = append(tasks, taskOf(t).withoutContacts())
 	}
-	return ok("Task List", list{"task_list": tasks})
+	return tasks, nil
 }
 
 // now is the time by the Service's clock.
@@ -297,5 +305,5 @@ func (h *Handler) driverRequests(r *request) (answer, error) {
 }
 
 func (h *Handler) requestOf(q tracking.Request) tripRequest {
-	return tripRequest{q.TrackingID, q.Message, placeOf(q.Dest), q.Desc, h.clean.Sanitize(q.Desc), timeOf(q.CreatedAt)}
+	return tripRequest{q.TrackingID, q.Message, placeOf(q.Dest), q.Desc, h.cleanHTML(q.Desc), timeOf(q.CreatedAt)}
 }

@@ -8,10 +8,13 @@ type RouteInfo struct {
 	Who             string // "public", "application", "driver"
 }
 
-// Routes is the route table.
+// Routes is the route table, without the files of the web front ends.
 func (h *Handler) Routes() []RouteInfo {
 	var list []RouteInfo
 	for _, rt := range h.routes() {
+		if rt.front {
+			continue
+		}
 		list = append(list, RouteInfo{rt.method, rt.pattern, []string{"public", "application", "driver"}[rt.who]})
 	}
 	return list

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"net/netip"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
+	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 )
 
 // Options set up a [Handler]. The zero value of each field means its default.
@@ -48,6 +48,10 @@ type Options struct {
 
 	// FrameAncestors are the sources that may show tracking pages in a frame, as in the CSP directive frame-ancestors; the default is "*".
 	FrameAncestors []string
+
+	// Site says how the tracking page and the driver app look: name, colour, logo, words, time zone, map tiles. The default is a neutral look without tiles.
+	// Its Prefix and FrameAncestors are taken from these options.
+	Site web.Site
 
 	// Health is asked by GET /healthz, which is served only if it is set. An error is answered 503 and logged.
 	Health func(context.Context) error
@@ -102,13 +106,12 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 			return o, fmt.Errorf("httpadapter: Options.CORSOrigins: %q is no origin; it needs scheme and host only, such as https://shop.example", origin)
 		}
 	}
-	for _, source := range o.FrameAncestors {
-		if source == "" || strings.ContainsAny(source, ";, \t\r\n") {
-			return o, fmt.Errorf("httpadapter: Options.FrameAncestors: %q is no single CSP source, such as https://shop.example or 'self'", source)
-		}
-	}
 	if o.FrameAncestors == nil {
 		o.FrameAncestors = []string{"*"}
+	}
+	o.Site.Prefix, o.Site.FrameAncestors = o.Prefix, o.FrameAncestors
+	if err := o.Site.Check(); err != nil {
+		return o, fmt.Errorf("httpadapter: Options.Site: %w", err)
 	}
 	for _, d := range []struct {
 		name  string
@@ -144,7 +147,7 @@ type Handler struct {
 	table  map[int][]*route // by the number of path segments
 	feeds  feeds
 	clean  *bluemonday.Policy // for descriptions
-	layout *template.Template // of pages
+	fronts *web.Fronts
 }
 
 // New makes a Handler for svc. Nil options work: then the keys are those that the store keeps.
@@ -159,7 +162,11 @@ func New(svc *tracking.Service, opts *Options) (*Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Handler{svc: svc, opts: o, table: map[int][]*route{}, clean: descPolicy(), layout: template.Must(template.New("page").Parse(pageLayout))}
+	fronts, err := web.New()
+	if err != nil {
+		return nil, err
+	}
+	h := &Handler{svc: svc, opts: o, table: map[int][]*route{}, clean: descPolicy(), fronts: fronts}
 	h.feeds.open = map[string]*feed{}
 	for _, rt := range h.routes() {
 		rt.segments = strings.Split(rt.pattern[1:], "/")

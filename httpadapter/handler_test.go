@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -246,8 +247,28 @@ func TestPublicPages(t *testing.T) {
 		t.Errorf("expired: %d %s", r.status, r.body)
 	}
 
-	join := s.do("GET", "/join/nobody", "")
-	if join.status != 200 || !strings.Contains(join.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || strings.Contains(join.body, "nobody") {
+	join, driver := s.do("GET", "/join/t0ken", ""), s.do("GET", "/driver/", "")
+	if join.status != 200 || !strings.Contains(join.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || strings.Contains(join.body, "t0ken") || join.body != driver.body {
 		t.Errorf("join: %d %v %s", join.status, join.header, join.body)
+	}
+	if r := s.do("GET", "/driver?apikey=key-a", ""); r.status != 308 || r.header.Get("Location") != "/driver/" {
+		t.Errorf("/driver: %d %v", r.status, r.header)
+	}
+	for _, page := range []string{s.do("GET", s.link(s.newTask("")), "").body, driver.body} {
+		links := regexp.MustCompile(`(?:href|src)="(/[^"]*)"`).FindAllStringSubmatch(page, -1)
+		if len(links) < 3 {
+			t.Errorf("a page with %d links: %s", len(links), page)
+		}
+		for _, l := range links {
+			if r := s.do("GET", l[1], ""); r.status != 200 || r.header.Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s: %d %v", l[1], r.status, r.header)
+			}
+		}
+	}
+	if r := s.do("GET", "/driver/sw.js", ""); r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/javascript") {
+		t.Errorf("service worker: %d %v", r.status, r.header)
+	}
+	if r := s.do("GET", "/track/assets/nothing.js", ""); r.status != 404 {
+		t.Errorf("unknown file: %d", r.status)
 	}
 }

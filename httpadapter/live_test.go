@@ -20,6 +20,7 @@ type viewer struct {
 	res  *http.Response
 	r    *bufio.Reader
 	stop context.CancelFunc
+	id   string // of the last event
 }
 
 func (s *server) watch(link string) *viewer {
@@ -35,7 +36,7 @@ func (s *server) watch(link string) *viewer {
 		s.Fatal(err)
 	}
 	s.Cleanup(func() { res.Body.Close() })
-	return &viewer{s, res, bufio.NewReader(res.Body), stop}
+	return &viewer{s, res, bufio.NewReader(res.Body), stop, ""}
 }
 
 // next reads one event, heartbeats left out; an end of the stream is "EOF".
@@ -50,6 +51,8 @@ func (v *viewer) next() (event, data string) {
 		switch {
 		case line == "" && event != "":
 			return event, data
+		case strings.HasPrefix(line, "id: "):
+			v.id = line[4:]
 		case strings.HasPrefix(line, "event: "):
 			event = line[7:]
 		case strings.HasPrefix(line, "data: "):

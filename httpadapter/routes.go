@@ -24,6 +24,7 @@ type route struct {
 	handle   func(*request) (answer, error)
 	page     bool // errors are shown as a page
 	lenient  bool // the query is the handler's own business
+	front    bool // a file of the web front ends, which is no part of the interface
 	segments []string
 }
 
@@ -71,11 +72,25 @@ func (h *Handler) routes() []route {
 		{method: post, pattern: "/v1/driver/trips/{trip_id}/stop", who: driver, handle: h.driverStopTrip},
 		{method: post, pattern: "/v1/driver/trips/{trip_id}/discard", who: driver, handle: h.driverDiscardTrip},
 		{method: get, pattern: "/v1/driver/requests", who: driver, handle: h.driverRequests},
+		{method: get, pattern: "/v1/driver/notifications", who: driver, handle: h.driverNotices},
+		{method: get, pattern: "/v1/driver/phone", who: driver, handle: h.driverPhone},
 
+		{method: get, pattern: "/ingest/{token}", lenient: true, handle: h.ingest},
+		{method: post, pattern: "/ingest/{token}", lenient: true, handle: h.ingest},
+
+		{method: get, pattern: "/v1/openapi.json", handle: h.openapi},
+
+		{method: get, pattern: "/track/assets/{file}", front: true, lenient: true, handle: h.asset},
 		{method: get, pattern: "/track/{token}", page: true, lenient: true, handle: h.trackPage},
 		{method: get, pattern: "/track/{token}/state", lenient: true, handle: h.trackState},
 		{method: get, pattern: "/track/{token}/live", lenient: true, handle: h.trackLive},
-		{method: get, pattern: "/join/{token}", page: true, lenient: true, handle: h.joinPage},
+
+		{method: get, pattern: "/join/{token}", page: true, lenient: true, handle: h.driverPage},
+		{method: get, pattern: "/driver", front: true, lenient: true, handle: h.toDriver},
+		{method: get, pattern: "/driver/", front: true, page: true, lenient: true, handle: h.driverPage},
+		{method: get, pattern: "/driver/assets/{file}", front: true, lenient: true, handle: h.asset},
+		{method: get, pattern: "/driver/sw.js", front: true, lenient: true, handle: h.worker},
+		{method: get, pattern: "/driver/manifest.webmanifest", front: true, lenient: true, handle: h.manifest},
 	}
 	if h.opts.Health != nil {
 		list = append(list, route{method: get, pattern: "/healthz", lenient: true, handle: h.health})
@@ -130,7 +145,7 @@ func (h *Handler) match(r *request) (found, path *route, allow []string) {
 // match compares a path's segments, and returns what stands for the names in braces.
 func (rt *route) match(segments []string) (values map[string]string, ok bool) {
 	for i, want := range rt.segments {
-		if want[0] != '{' {
+		if !strings.HasPrefix(want, "{") {
 			if segments[i] != want {
 				return nil, false
 			}

@@ -1,6 +1,12 @@
 package httpadapter
 
-import "github.com/microcosm-cc/bluemonday"
+import (
+	"strings"
+
+	"github.com/microcosm-cc/bluemonday"
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
 
 // descPolicy is what is left of a description's HTML: text, its emphasis and structure, and links that tell nobody where they were followed from.
 // No images, which could tell that and when a driver looked; nothing that loads, runs or is styled.
@@ -16,4 +22,20 @@ func descPolicy() *bluemonday.Policy {
 	p.RequireNoFollowOnLinks(true)
 	p.AddTargetBlankToFullyQualifiedLinks(true)
 	return p
+}
+
+// cleanHTML sanitises a description, and closes what was left open, so that it cannot reach beyond the element that a page puts it in.
+func (h *Handler) cleanHTML(desc string) string {
+	clean := h.clean.Sanitize(desc)
+	nodes, err := html.ParseFragment(strings.NewReader(clean), &html.Node{Type: html.ElementNode, Data: "div", DataAtom: atom.Div})
+	if err != nil {
+		return html.EscapeString(desc)
+	}
+	var b strings.Builder
+	for _, n := range nodes {
+		if err := html.Render(&b, n); err != nil {
+			return html.EscapeString(desc)
+		}
+	}
+	return b.String()
 }

@@ -58,6 +58,8 @@ var targets = map[string][]target{
 	"POST /v1/driver/trips/{trip_id}/stop":     {{kind: "trip"}},
 	"POST /v1/driver/trips/{trip_id}/discard":  {{kind: "trip"}},
 	"GET /v1/driver/requests":                  {{}},
+	"GET /v1/driver/notifications":             {{}},
+	"GET /v1/driver/phone":                     {{}},
 }
 
 // world is a server where two applications and two drivers of the first one each have one of everything.

@@ -82,30 +82,19 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 	if s.leave != nil {
 		defer s.leave()
 	}
-	hd := w.Header()
-	hd.Set("Cache-Control", "no-store")
-	hd.Set("X-Content-Type-Options", "nosniff")
-	hd.Set("X-Robots-Tag", "noindex, nofollow")
-	h.extend(w)
+	w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	if s.over {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		h.extend(w)
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	hd.Set("Content-Type", "text/event-stream; charset=utf-8")
-	hd.Set("X-Accel-Buffering", "no") // nginx holds answers back otherwise
-	w.WriteHeader(http.StatusOK)
+	out := h.startEvents(w)
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	rc := http.NewResponseController(w)
-	send := func(b []byte) error {
-		h.extend(w)
-		if _, err := w.Write(b); err != nil {
-			return err
-		}
-		return rc.Flush()
-	}
-	if send([]byte("retry: 3000\n\n")) != nil {
+	if out.send([]byte("retry: 3000\n\n")) != nil {
 		return nil // the viewer has gone
 	}
 	beat := time.NewTicker(h.opts.Heartbeat)
@@ -114,26 +103,53 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 		at, changed := s.feed.now()
 		if at.version > seen {
 			seen = at.version
-			if send(at.event) != nil {
+			if out.send(at.event) != nil {
 				return nil
 			}
 		}
 		if at.done {
 			if at.over {
-				_ = send([]byte("event: end\ndata: {}\n\n"))
+				_ = out.send([]byte("event: end\ndata: {}\n\n"))
 			}
 			return nil // else without an end, so that the viewer comes again
 		}
 		select {
 		case <-changed:
 		case <-beat.C:
-			if send([]byte(": still here\n\n")) != nil {
+			if out.send([]byte(": still here\n\n")) != nil {
 				return nil
 			}
 		case <-r.Context().Done():
 			return nil
 		}
 	}
+}
+
+// eventWriter sends server-sent events, each with its own time to be taken.
+type eventWriter struct {
+	h  *Handler
+	w  http.ResponseWriter
+	rc *http.ResponseController
+}
+
+// startEvents begins a stream of server-sent events.
+func (h *Handler) startEvents(w *recorder) eventWriter {
+	hd := w.Header()
+	hd.Set("Cache-Control", "no-store")
+	hd.Set("X-Content-Type-Options", "nosniff")
+	hd.Set("Content-Type", "text/event-stream; charset=utf-8")
+	hd.Set("X-Accel-Buffering", "no") // nginx holds answers back otherwise
+	h.extend(w)
+	w.WriteHeader(http.StatusOK)
+	return eventWriter{h, w, http.NewResponseController(w)}
+}
+
+func (e eventWriter) send(b []byte) error {
+	e.h.extend(e.w)
+	if _, err := e.w.Write(b); err != nil {
+		return err
+	}
+	return e.rc.Flush()
 }
 
 // feeds are the links that are being watched. All watchers of a link share one reader and one encoding of each state.

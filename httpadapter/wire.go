@@ -209,6 +209,13 @@ type view struct {
 	EndedAt    timeText             `json:"ended_at,omitempty"`
 	Position   *viewPosition        `json:"position,omitempty"`
 	Path       []point              `json:"path"`
+	ETA        *viewETA             `json:"eta,omitempty"`
+}
+
+type viewETA struct {
+	Time       timeText `json:"time"`
+	ComputedAt timeText `json:"computed_at"`
+	Source     string   `json:"source"` // router or estimate
 }
 
 type viewDriver struct {
@@ -238,6 +245,9 @@ func viewOf(v tracking.Tracking) view {
 		if p.Bearing.Known {
 			w.Position.Bearing = &p.Bearing.Value
 		}
+	}
+	if e := v.ETA; e != nil {
+		w.ETA = &viewETA{timeOf(e.Time), timeOf(e.ComputedAt), e.Source}
 	}
 	for _, p := range v.Path {
 		w.Path = append(w.Path, *pointOf(&p))

@@ -1,0 +1,110 @@
+package httpadapter
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/ingest"
+)
+
+// profileSuffix after an ingest token asks for GPSLogger's profile.
+const profileSuffix = ".properties"
+
+var errNoIngest = &tracking.Error{Code: tracking.ErrUnauthorized, Message: "This address is not valid any more; open the driver app to get a new one."}
+
+// ingest takes what phone GPS apps send. Nothing but a bad token and a body over 1 MiB is refused: an app sends the head of its queue until that is taken.
+func (h *Handler) ingest(r *request) (answer, error) {
+	token, profile := strings.CutSuffix(r.path["token"], profileSuffix)
+	app, id, err := h.svc.AuthenticateDriver(r.Context(), tracking.IngestToken, token)
+	if errors.Is(err, tracking.ErrUnauthorized) {
+		return nil, errNoIngest
+	}
+	if err != nil {
+		return nil, err
+	}
+	if profile {
+		text, err := ingest.Profile(h.base(r) + "/ingest/" + token)
+		if err != nil {
+			return nil, &tracking.Error{Code: tracking.ErrConflict, Message: "There is no profile for the address of this server: " + err.Error() + ".", Err: err}
+		}
+		return plainText(text), nil
+	}
+	if r.ContentLength > ingest.MaxBody {
+		return nil, &tracking.Error{Code: tracking.ErrTooLarge, Message: "The body is larger than 1 MiB."}
+	}
+	sent, err := ingest.Read(r.w, r.Request)
+	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
+		return nil, &tracking.Error{Code: tracking.ErrTooLarge, Message: "The body is larger than 1 MiB."}
+	}
+	if err != nil {
+		return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body ended too early.", Err: errors.Join(errBodyBroken, err)}
+	}
+	r.svc = h.svc.ForApp(app)
+	msg := ingest.Decode(sent, h.now())
+	for batch := range msg.Batches(maxFixes) {
+		_, err := r.svc.RecordFixes(r.Context(), id, batch)
+		if errors.Is(err, tracking.ErrNotFound) {
+			return nil, errNoIngest // deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if msg.Encrypted {
+		h.opts.Logger.WarnContext(r.Context(), "a phone sends encrypted positions, which cannot be read", "request_id", r.id, "app", string(app), "driver_id", string(id))
+	}
+	return phoneAnswer(msg.Answer), nil
+}
+
+// phoneAnswer is what an app takes for a yes.
+type phoneAnswer ingest.Answer
+
+func (a phoneAnswer) write(h *Handler, w *recorder, r *request) error {
+	hd := w.Header()
+	hd.Set("Cache-Control", "no-store")
+	hd.Set("X-Content-Type-Options", "nosniff")
+	if a.ContentType != "" {
+		hd.Set("Content-Type", a.ContentType)
+	}
+	return h.writeBody(w, r, http.StatusOK, []byte(a.Body))
+}
+
+// plainText is an answer of text alone.
+type plainText string
+
+func (a plainText) write(h *Handler, w *recorder, r *request) error {
+	return phoneAnswer{"text/plain; charset=utf-8", string(a)}.write(h, w, r)
+}
+
+// phoneApp is one way to let a phone app send positions.
+type phoneApp struct {
+	Name     string `json:"name"`
+	Link     string `json:"link,omitempty"`     // to tap, or to scan as a QR code
+	Template string `json:"template,omitempty"` // to copy into the app's settings
+}
+
+// driverPhone gives the set-up links of phone apps, which hold the driver's ingest token.
+func (h *Handler) driverPhone(r *request) (answer, error) {
+	token, err := r.svc.IngestToken(r.Context(), r.driver)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ingest.Links(h.base(r) + "/ingest/" + token)
+	if err != nil {
+		return nil, &tracking.Error{Code: tracking.ErrConflict, Message: "There are no links for the address of this server: " + err.Error() + ".", Err: err}
+	}
+	return ok("Phone apps", list{
+		"ingest_url": s.URL,
+		"apps": []phoneApp{
+			{Name: "Traccar Client", Link: s.Traccar, Template: s.TraccarQR},
+			{Name: "OwnTracks", Link: s.OwnTracks},
+			{Name: "Overland", Link: s.Overland, Template: s.URL},
+			{Name: "GPSLogger", Link: s.GPSLogger, Template: s.GPSLoggerURL},
+			{Name: "OsmAnd", Template: s.OsmAnd},
+		},
+		"traccar_start": s.TraccarStart,
+		"traccar_stop":  s.TraccarStop,
+	})
+}
