@@ -36,24 +36,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/egress"
 )
 
 // MaxRetryAfter is the longest Retry-After that is honoured; a longer one counts as this.
 const MaxRetryAfter = 24 * time.Hour
 
-// maxAnswer is how much of an answer is read, in bytes, so that the connection can be used again.
-const maxAnswer = 64 << 10
+// AddressError is the cause of a failed delivery when the receiver's address is not public; Addr names it.
+type AddressError = egress.AddressError
 
 // Options set up a [Notifier]. The zero value of each field means its default.
 type Options struct {
@@ -127,25 +125,10 @@ func New(endpoint string, secrets []string, opts *Options) (*Notifier, error) {
 		n.opts.Fill = func(_ context.Context, n tracking.Notification) (any, error) { return DataOf(n.Event), nil }
 	}
 	if n.opts.Transport == nil {
-		n.opts.Transport = transport(n.opts.Allow)
+		n.opts.Transport = egress.Transport(n.opts.Allow)
 	}
-	n.client = &http.Client{
-		Transport:     n.opts.Transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	n.client = egress.Client(n.opts.Transport)
 	return n, nil
-}
-
-func transport(allow []netip.Prefix) *http.Transport {
-	guard := guard{allow}
-	return &http.Transport{
-		DialContext:            (&net.Dialer{Timeout: 10 * time.Second, ControlContext: guard.control}).DialContext,
-		ForceAttemptHTTP2:      true,
-		DisableCompression:     true, // what is read stays within its limit
-		MaxResponseHeaderBytes: maxAnswer,
-		MaxIdleConnsPerHost:    8,
-		IdleConnTimeout:        90 * time.Second,
-	}
 }
 
 // Notify posts n. Its error is a *[tracking.NotifyError] that never shows the URL, which may hold a token, nor what the receiver said.
@@ -172,9 +155,7 @@ func (n *Notifier) Notify(ctx context.Context, note tracking.Notification) error
 	if err != nil {
 		return n.failed(note, err)
 	}
-	defer res.Body.Close()
-	// The status has decided; the rest is read only for the sake of the connection.
-	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
+	egress.Discard(res)
 	return n.judge(note, res, now)
 }
 
@@ -199,10 +180,7 @@ func (n *Notifier) body(ctx context.Context, note tracking.Notification) ([]byte
 
 // failed is the error of a request without an answer.
 func (n *Notifier) failed(note tracking.Notification, err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err // without the URL
-	}
+	err = egress.Cause(err)
 	var refused *AddressError
 	return &tracking.NotifyError{
 		Permanent: errors.As(err, &refused) && note.Attempt >= n.opts.Tries,
@@ -216,7 +194,7 @@ func (n *Notifier) judge(note tracking.Notification, res *http.Response, now tim
 	if status >= 200 && status < 300 {
 		return nil
 	}
-	e := &tracking.NotifyError{RetryAfter: retryAfter(res.Header, now), Err: &StatusError{status}}
+	e := &tracking.NotifyError{RetryAfter: egress.RetryAfter(res.Header, now, MaxRetryAfter), Err: &StatusError{status}}
 	switch {
 	case status == http.StatusGone:
 		e.Permanent = true
@@ -247,16 +225,4 @@ type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string {
 	return "webhook: the receiver answered " + strconv.Itoa(e.Status)
-}
-
-// retryAfter reads Retry-After, seconds or a date; 0 when there is none.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	var d time.Duration
-	if seconds, err := strconv.ParseUint(v, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		d = time.Duration(min(seconds, uint64(MaxRetryAfter/time.Second))) * time.Second
-	} else if t, err := http.ParseTime(v); err == nil {
-		d = t.Sub(now)
-	}
-	return min(max(d, 0), MaxRetryAfter)
 }

@@ -1,4 +1,4 @@
-package webhook
+package egress
 
 import (
 	"context"
@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// AddressError is the cause of a failed delivery when the receiver's address is not public.
+// AddressError is the cause of a failed request when the receiver's address is not public.
 type AddressError struct{ Addr netip.Addr }
 
 func (e *AddressError) Error() string { return "address " + e.Addr.String() + " is not public" }
