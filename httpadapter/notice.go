@@ -73,8 +73,8 @@ type noticeFeed struct {
 	Notices  []notice      `json:"notifications"`
 	After    int64         `json:"after"` // where to go on
 	Reset    bool          `json:"reset"`
-	Tasks    []task        `json:"task_list,omitempty"`
-	Requests []tripRequest `json:"requests,omitempty"`
+	Tasks    []task        `json:"task_list,omitzero"`
+	Requests []tripRequest `json:"requests,omitzero"`
 }
 
 func acceptsEventStream(hd http.Header) bool {
