@@ -90,7 +90,7 @@ func newServer(t *testing.T, setups ...setup) *server {
 	if s.h, err = httpadapter.New(s.svc, ho); err != nil {
 		t.Fatal(err)
 	}
-	srv := httptest.NewUnstartedServer(s.h)
+	srv := httptest.NewUnstartedServer(recorded(t, s.h))
 	srv.Config.ErrorLog = slog.NewLogLogger(logger.Handler(), slog.LevelError)
 	srv.Start()
 	t.Cleanup(func() {
