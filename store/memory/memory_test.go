@@ -1,7 +1,11 @@
 package memory_test
 
 import (
+	"context"
+	"math/rand/v2"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/memory"
@@ -14,4 +18,90 @@ func TestStore(t *testing.T) {
 		t.Cleanup(func() { s.Close() })
 		return s
 	})
+}
+
+// The body of a loop over fixes may call the store, and take its time: it would deadlock if the iteration held a lock.
+func TestFixesHoldsNoLock(t *testing.T) {
+	s := memory.New()
+	defer s.Close()
+	d := tracking.Driver{ID: "d", Available: true, CreatedAt: epoch}
+	commit(t, s, &tracking.Changeset{Drivers: []tracking.Driver{d}})
+	record := func(n int) {
+		var fixes []tracking.Fix
+		for i := range n {
+			fixes = append(fixes, tracking.Fix{LngLat: tracking.LngLat{Lng: 13, Lat: 52}, Time: epoch.Add(time.Duration(i) * time.Second)})
+		}
+		if _, err := s.RecordFixes(t.Context(), app, tracking.FixBatch{DriverID: "d", SeenAt: epoch, Fixes: fixes}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record(1000)
+	for _, newest := range []bool{false, true} {
+		n := 0
+		for f, err := range s.Fixes(t.Context(), app, "d", tracking.FixRange{Newest: newest}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n++; n == 500 {
+				record(1000)
+				d.Version++
+				commit(t, s, &tracking.Changeset{Drivers: []tracking.Driver{d}})
+			}
+			if want := epoch.Add(time.Duration(n-1) * time.Second); !newest && !f.Time.Equal(want) {
+				t.Fatalf("fix %d is of %v, want %v", n, f.Time, want)
+			}
+		}
+		if n != 1000 {
+			t.Errorf("%d fixes, want 1000", n)
+		}
+	}
+}
+
+// A driver who is listed by distance is where the list says, however fast all of them move.
+func TestDistanceFitsPosition(t *testing.T) {
+	s := memory.New()
+	defer s.Close()
+	const n = 60
+	var cs tracking.Changeset
+	for i := range n {
+		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: tracking.DriverID(rune('A' + i)), Available: true, CreatedAt: epoch})
+	}
+	commit(t, s, &cs)
+	here := tracking.LngLat{Lng: 13, Lat: 52}
+	ctx, cancel := context.WithCancel(t.Context())
+	var movers sync.WaitGroup
+	for w := range 2 {
+		movers.Go(func() {
+			r := rand.New(rand.NewPCG(uint64(w), 0))
+			for i := 1; ctx.Err() == nil; i++ {
+				b := tracking.FixBatch{DriverID: cs.Drivers[r.IntN(n/2)*2+w].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
+					LngLat:  tracking.LngLat{Lng: 13 + r.Float64(), Lat: 52 + r.Float64()},
+					Time:    epoch.Add(time.Duration(i) * time.Second),
+					Trusted: true,
+				}}}
+				if _, err := s.RecordFixes(context.Background(), app, b); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for i := range 300 {
+		var list []tracking.Driver
+		var err error
+		if i%2 == 0 {
+			list, _, err = s.Drivers(t.Context(), app, tracking.DriverFilter{Near: &here, Page: tracking.Page{Limit: n}})
+		} else {
+			list, err = s.Offers(t.Context(), app, tracking.Offer{At: here, MaxOpen: 1, Limit: n})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for j, d := range list {
+			if d.Distance != tracking.Distance(here, d.Position.Fix.LngLat) || j > 0 && list[j-1].Distance > d.Distance {
+				t.Fatalf("place %d: %v m, but at %v", j, d.Distance, d.Position.Fix.LngLat)
+			}
+		}
+	}
+	cancel()
+	movers.Wait()
 }

@@ -1,0 +1,181 @@
+package memory
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// The packed log does what a sorted slice does, and gives each fix back whole.
+func TestFixLog(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		time func(r *rand.Rand, i int) int64
+	}{
+		{"in order", func(_ *rand.Rand, i int) int64 { return int64(i) * 1000 }},
+		{"backwards", func(_ *rand.Rand, i int) int64 { return -int64(i) }},
+		{"anywhere", func(r *rand.Rand, _ int) int64 { return r.Int64N(1 << 44) }},
+		{"crowded", func(r *rand.Rand, _ int) int64 { return r.Int64N(1500) }},
+		{"the ends of time", func(r *rand.Rand, i int) int64 {
+			year := 1 + 9998*r.IntN(2)
+			return time.Date(year, 1, 1, 0, 0, 0, i*1e6, time.UTC).UnixMilli()
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(1, 2))
+			var l fixLog
+			var ref []tracking.KeptFix
+			byTime := func(f tracking.KeptFix, t int64) int { return f.Time.Compare(time.UnixMilli(t)) }
+			for i := range 2000 {
+				f := randomFix(r, c.time(r, i))
+				at, found := slices.BinarySearchFunc(ref, f.Time.UnixMilli(), byTime)
+				if found {
+					ref[at].Mark = f.Mark
+				} else {
+					ref = slices.Insert(ref, at, f)
+				}
+				l.put(f)
+				if i%100 == 0 || i < 20 {
+					compareLog(t, r, &l, ref)
+				}
+			}
+			compareLog(t, r, &l, ref)
+		})
+	}
+}
+
+func randomFix(r *rand.Rand, t int64) tracking.KeptFix {
+	f := tracking.KeptFix{Mark: tracking.FixMark(1 + r.IntN(3))}
+	f.Time, f.Trusted = time.UnixMilli(t).UTC(), r.IntN(5) == 0
+	f.LngLat = tracking.LngLat{Lng: r.Float64()*360 - 180, Lat: r.Float64()*180 - 90}
+	if r.IntN(3) == 0 {
+		f.EventID = fmt.Sprint("event ", r.IntN(100000), "\x00ü")
+	}
+	for _, reading := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
+		if r.IntN(2) == 0 {
+			*reading = tracking.Known([]float64{0, math.Copysign(0, -1), r.NormFloat64(), math.MaxFloat64}[r.IntN(4)])
+		}
+	}
+	return f
+}
+
+func compareLog(t *testing.T, r *rand.Rand, l *fixLog, ref []tracking.KeptFix) {
+	t.Helper()
+	from := ref[r.IntN(len(ref))].Time.UnixMilli() + int64(r.IntN(3)) - 1
+	to := ref[r.IntN(len(ref))].Time.UnixMilli() + int64(r.IntN(3)) - 1
+	var want []tracking.Fix
+	var before, good tracking.KeptFix
+	has := false
+	for _, f := range ref {
+		at := f.Time.UnixMilli()
+		if at >= from && at <= to && f.Mark != tracking.FixCandidate {
+			want = append(want, f.Fix)
+		}
+		if at < from {
+			before = f
+			if f.Mark != tracking.FixCandidate {
+				good = f
+			}
+		}
+		has = has || at == from
+	}
+	limit := 1 + r.IntN(300)
+	got, full := l.read(make([]tracking.Fix, 0, limit), from, to, false)
+	if diff := cmp.Diff(want[:min(limit, len(want))], got, emptyIsNil); diff != "" {
+		t.Fatalf("ascending (-want +got):\n%s", diff)
+	}
+	if !full && len(want) > limit {
+		t.Fatalf("read %d of %d and took it for all", limit, len(want))
+	}
+	slices.Reverse(want)
+	got, full = l.read(make([]tracking.Fix, 0, limit), from, to, true)
+	if diff := cmp.Diff(want[:min(limit, len(want))], got, emptyIsNil); diff != "" {
+		t.Fatalf("descending (-want +got):\n%s", diff)
+	}
+	if !full && len(want) > limit {
+		t.Fatalf("read %d of %d backwards and took it for all", limit, len(want))
+	}
+	if got := l.has(from); got != has {
+		t.Fatalf("has(%d) = %v, want %v", from, got, has)
+	}
+	if got, _ := l.before(from, false); got != before {
+		t.Fatalf("before(%d) = %+v, want %+v", from, got, before)
+	}
+	if got, _ := l.before(from, true); got != good {
+		t.Fatalf("good before(%d) = %+v, want %+v", from, got, good)
+	}
+	if l.n != len(ref) {
+		t.Fatalf("n = %d, want %d", l.n, len(ref))
+	}
+}
+
+var emptyIsNil = cmp.FilterValues(func(a, b []tracking.Fix) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
+
+// Purging in steps of any size ends where purging at once does, takes what is old and nothing else, and keeps few fixes to judge others by.
+func TestFixLogPurge(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		var l fixLog
+		n := 1 + r.IntN(400)
+		newestGood := 0
+		for i := range n {
+			f := randomFix(r, int64(i))
+			if i == 0 {
+				f.Mark = tracking.FixGood
+			} else if r.IntN(3) > 0 {
+				f.Mark = tracking.FixGood
+			}
+			if f.Mark != tracking.FixCandidate {
+				newestGood = i
+			}
+			l.put(f)
+		}
+		last := l.newestGood()
+		if last != newestGood {
+			t.Fatalf("newestGood = %d, want %d", last, newestGood)
+		}
+		old := r.IntN(n + 1)
+		want := min(old, newestGood)
+		total := 0
+		for {
+			limit := 1 + r.IntN(50)
+			got := l.purge(int64(old), limit)
+			if got > limit {
+				t.Fatalf("purged %d, limit %d", got, limit)
+			}
+			if total += got; got == 0 {
+				break
+			}
+		}
+		if total != want {
+			t.Fatalf("purged %d of %d before %d, want %d", total, n, old, want)
+		}
+		rest, _ := l.read(make([]tracking.Fix, 0, n), math.MinInt64, math.MaxInt64-1, false)
+		for _, f := range rest {
+			if f.Time.UnixMilli() < int64(want) {
+				t.Fatalf("a purged fix is read: %v of %d", f.Time.UnixMilli(), want)
+			}
+		}
+		oldest, ok := l.oldest()
+		if ok != (want < newestGood) || ok && oldest != int64(want) {
+			t.Fatalf("oldest = %d, %v after purging %d of %d", oldest, ok, want, n)
+		}
+		for c, chunk := range l.chunks {
+			for i, p := range chunk.fixes {
+				if (c > 0 || i > 0) && p.stamp&purged != 0 && tracking.FixMark(p.stamp&markBits) == tracking.FixGood {
+					t.Fatal("a fix was kept to judge others by, behind one that would do")
+				}
+			}
+		}
+		if first := l.chunks[0].fixes[0]; tracking.FixMark(first.stamp&markBits) != tracking.FixGood {
+			t.Fatal("what remains does not begin with a good fix")
+		}
+	}
+}
