@@ -2,18 +2,25 @@ package sqlite
 
 import (
 	"io/fs"
+	"log/slog"
+
+	"github.com/jmoiron/sqlx"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// WithVFS returns options for a store on another VFS.
-func (o Options) WithVFS(name string) *Options { o.vfs = name; return &o }
-
-// WithSynchronous returns options for a store with another setting of synchronous.
-func (o Options) WithSynchronous(mode string) *Options { o.synchronous = mode; return &o }
+// WithVFS returns options for a store on another VFS, with another setting of synchronous and another size of the log.
+func (o Options) WithVFS(name, synchronous string, checkpointPages int) *Options {
+	o.vfs, o.synchronous, o.checkpointPages = name, synchronous, checkpointPages
+	o.Logger = slog.New(slog.DiscardHandler)
+	return &o
+}
 
 // WithMigrations returns options for a store with other migrations.
-func (o Options) WithMigrations(dir fs.FS) *Options { o.migrations = dir; return &o }
+func (o Options) WithMigrations(dir fs.FS) *Options {
+	o.migrations, o.Logger = dir, slog.New(slog.DiscardHandler)
+	return &o
+}
 
 // Query is a statement with what it is asked for.
 type Query struct {
@@ -86,3 +93,6 @@ func Lookups() map[string]Query {
 		"Purge invites":        query(purgeInvites, 1, 10),
 	}
 }
+
+// Reader is a connection to the file for reading.
+func (s *Store) Reader() (*sqlx.DB, error) { return s.readers, nil }

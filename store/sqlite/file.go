@@ -181,7 +181,11 @@ func realPath(path string) (string, error) {
 // inspect reports whether the file is there, and refuses one that is not ours, without changing a byte of it.
 func (s *Store) inspect() (found bool, err error) {
 	refuse := func(err error, advice string) error { return &OpenError{Path: s.path, Err: err, Advice: advice} }
-	const restore = "Restore a backup, or move the file and its companions away to start anew."
+	const (
+		restore          = "Restore a backup, or move the file and its companions away to start anew."
+		noFile           = "It is no SQLite file. Give another path. If it was ours, it is damaged: restore a backup."
+		otherApplication = "Another application made it. Give another path."
+	)
 	log, err := os.Stat(s.path + "-wal")
 	hasLog := err == nil && log.Size() > 0
 	f, err := os.Open(s.path)
@@ -203,47 +207,67 @@ func (s *Store) inspect() (found bool, err error) {
 	if e := f.Close(); e != nil {
 		return false, e
 	}
+	latest, e := latestVersion(s.opts.migrations)
+	if e != nil {
+		return false, e
+	}
+	tooNew := func(v int) error {
+		return refuse(ErrNewer, fmt.Sprintf("It has version %d, and this program knows %d. Use a newer program, or restore the copy made before the update.", v, latest))
+	}
 	switch {
 	case n == 0 && err == io.EOF:
 		return false, refuse(ErrEmptied, "Something has emptied it. "+restore)
-	case errors.Is(err, io.ErrUnexpectedEOF) || err == nil && string(h[:16]) != "SQLite format 3\x00":
-		return false, refuse(ErrForeign, "It is no SQLite file. Give another path. If it was ours, it is damaged: restore a backup.")
+	case err == io.ErrUnexpectedEOF:
+		return false, refuse(ErrForeign, noFile)
 	case err != nil:
 		return false, err
+	case hasLog:
+		// A power cut may have left the first page half written. It is whole in the log.
+	case string(h[:16]) != "SQLite format 3\x00":
+		return false, refuse(ErrForeign, noFile)
 	case binary.BigEndian.Uint32(h[68:]) != applicationID:
-		return false, refuse(ErrForeign, "Another application made it. Give another path.")
-	}
-	latest, err := latestVersion(s.opts.migrations)
-	if err != nil {
-		return false, err
-	}
-	if v := int(binary.BigEndian.Uint32(h[60:])); v > latest {
-		return false, refuse(ErrNewer, fmt.Sprintf("It has version %d, and this program knows %d. Use a newer program, or restore the copy made before the update.", v, latest))
-	}
-	pageSize := int64(binary.BigEndian.Uint16(h[16:]))
-	if pageSize == 1 {
-		pageSize = 1 << 16
-	}
-	if pages := int64(binary.BigEndian.Uint32(h[28:])); !hasLog && st.Size() < pages*pageSize {
+		return false, refuse(ErrForeign, otherApplication)
+	case int(binary.BigEndian.Uint32(h[60:])) > latest:
+		return false, tooNew(int(binary.BigEndian.Uint32(h[60:])))
+	case st.Size() < pagesOf(h):
 		return false, refuse(ErrDamaged, "Its end is missing. "+restore)
 	}
 
-	// The log may hold a newer version than the header. A connection that only reads leaves both as they are.
+	// A connection that only reads leaves the file and the log as they are.
 	db, err := connect{path: s.path, vfs: s.opts.vfs, readOnly: true, pragmas: s.pragmas("query_only(1)")}.open(1)
 	if err != nil {
 		return false, err
 	}
 	defer db.Close()
-	v, err := checkSchema(db, s.opts.migrations)
+	var id int
+	err = db.Get(&id, "PRAGMA application_id")
+	if err == nil && id != applicationID {
+		return false, refuse(ErrForeign, otherApplication)
+	}
+	var v int
+	if err == nil {
+		v, err = checkSchema(db, s.opts.migrations)
+	}
 	switch {
-	case isDamage(err), errors.Is(err, ErrDamaged):
+	case isDamage(err):
 		return false, refuse(fmt.Errorf("%w: %w", ErrDamaged, err), restore)
+	case errors.Is(err, ErrDamaged):
+		return false, refuse(err, restore)
 	case err != nil:
 		return false, err
 	case v > latest:
-		return false, refuse(ErrNewer, fmt.Sprintf("It has version %d, and this program knows %d. Use a newer program, or restore the copy made before the update.", v, latest))
+		return false, tooNew(v)
 	}
 	return true, nil
+}
+
+// pagesOf is the size of all pages in bytes, by the file's header.
+func pagesOf(header []byte) int64 {
+	pageSize := int64(binary.BigEndian.Uint16(header[16:]))
+	if pageSize == 1 { // 65536 has no room there
+		pageSize = 1 << 16
+	}
+	return int64(binary.BigEndian.Uint32(header[28:])) * pageSize
 }
 
 // create makes the file under another name first, so that under its own it is there as a whole or not at all.

@@ -66,9 +66,11 @@ type Options struct {
 	// Logger is told of migrations and of what stops the writer; nil means slog.Default().
 	Logger *slog.Logger
 
-	vfs         string // the SQLite VFS; "" is the system's
-	synchronous string // "" is FULL
-	migrations  fs.FS  // nil is the embedded ones
+	// For tests.
+	vfs             string // the SQLite VFS; "" is the system's
+	synchronous     string // "" is FULL
+	migrations      fs.FS  // nil is the embedded ones
+	checkpointPages int    // 0 is the constant
 }
 
 func (o *Options) withDefaults() (Options, error) {
@@ -95,6 +97,7 @@ func (o *Options) withDefaults() (Options, error) {
 	defaultTo(&c.CacheSize, 16<<20)
 	defaultTo(&c.Logger, slog.Default())
 	defaultTo(&c.synchronous, "FULL")
+	defaultTo(&c.checkpointPages, checkpointPages)
 	if c.migrations == nil {
 		c.migrations = migrations
 	}

@@ -16,11 +16,11 @@ import (
 const (
 	maxGroup = 1024 // changes in one transaction
 
-	// Sizes of the log in pages of 4 KiB. From checkpointFrom on its pages are copied into the file when the writer has a moment. Then the log starts from
-	// its beginning again as soon as nobody reads from it, and from restartFrom on the writer waits a little for that moment.
-	checkpointFrom = 2000
-	restartFrom    = 4000
-	maxLog         = 32 << 20 // bytes; a log that has grown beyond is cut when it starts again
+	maxLog = 32 << 20 // bytes; a log that has grown beyond is cut when it starts again
+
+	// checkpointPages is how many pages of 4 KiB the log gathers before the writer, when it has a moment, copies them into the file. The log then starts
+	// from its beginning again as soon as nobody reads from it. From twice as many on the writer waits a little for that moment.
+	checkpointPages = 2000
 )
 
 // writer is the one connection that writes, and the goroutine that owns it.
@@ -274,7 +274,8 @@ func (x *tx) undo() error {
 // tidy copies the log into the file when it has grown, so that it can start again.
 func (w *writer) tidy() {
 	w.groups++
-	if w.groups < 16 || w.store.path == "" || w.conn == nil || w.store.health.Load() != nil {
+	pages := w.store.opts.checkpointPages
+	if w.groups < min(16, pages/16) || w.store.path == "" || w.conn == nil || w.store.health.Load() != nil {
 		return
 	}
 	w.groups = 0
@@ -282,9 +283,9 @@ func (w *writer) tidy() {
 	waiting := r.Log - r.Checkpointed
 	switch {
 	case err != nil:
-	case r.Log >= restartFrom && r.Log >= w.logAtLast+checkpointFrom && !w.store.backingUp():
+	case r.Log >= 2*pages && r.Log >= w.logAtLast+pages && !w.store.backingUp():
 		err = w.restartLog()
-	case waiting >= checkpointFrom:
+	case waiting >= pages:
 		_, err = w.logState("PASSIVE")
 	}
 	if err != nil && stopsWriting(err) {

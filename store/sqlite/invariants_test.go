@@ -1,0 +1,144 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// invariants lists what does not fit together in a store: half of a step that should be whole.
+func invariants(ctx context.Context, s tracking.Store) error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+
+	tasks, _, err := s.Tasks(ctx, tracking.DefaultApp, tracking.TaskFilter{Page: tracking.Page{Limit: 1000}})
+	if err != nil {
+		return err
+	}
+	open := map[tracking.DriverID]int{}
+	for _, t := range tasks {
+		if t.Open() {
+			open[t.DriverID]++
+		}
+		status, err := statusByEvents(ctx, s, t.ID)
+		if err != nil {
+			return err
+		}
+		if status != t.Status {
+			bad("task %s is %s, and by its events %s", t.ID, t.Status, status)
+		}
+		trips, _, err := s.Trips(ctx, tracking.DefaultApp, tracking.TripFilter{TrackingID: tracking.TrackingID(t.ID), Page: tracking.Page{Limit: 10}})
+		if err != nil {
+			return err
+		}
+		active := 0
+		for _, trip := range trips {
+			if trip.Status == tracking.Active {
+				active++
+			}
+		}
+		if (active == 1) != (t.Status == tracking.StatusInProgress) {
+			bad("task %s is %s, with %d active trips", t.ID, t.Status, active)
+		}
+	}
+
+	drivers, _, err := s.Drivers(ctx, tracking.DefaultApp, tracking.DriverFilter{Page: tracking.Page{Limit: 1000}})
+	if err != nil {
+		return err
+	}
+	for _, d := range drivers {
+		if d.OpenTasks != open[d.ID] {
+			bad("driver %s has %d open tasks, and counts %d", d.ID, open[d.ID], d.OpenTasks)
+		}
+		var newest tracking.Fix
+		for f, err := range s.Fixes(ctx, tracking.DefaultApp, d.ID, tracking.FixRange{Newest: true, Limit: 1}) {
+			if err != nil {
+				return err
+			}
+			newest = f
+		}
+		if d.Position.Fix != newest {
+			bad("driver %s is at %+v, and his newest fix is %+v", d.ID, d.Position.Fix, newest)
+		}
+	}
+
+	near, _, err := s.Drivers(ctx, tracking.DefaultApp, tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80, Lat: 13}, Page: tracking.Page{Limit: 1000}})
+	if err != nil {
+		return err
+	}
+	located := 0
+	for _, d := range drivers {
+		if d.Position.Located() {
+			located++
+		}
+	}
+	if len(near) != located {
+		bad("%d drivers have a position, and %d are near", located, len(near))
+	}
+	return errors.Join(errs...)
+}
+
+// statusByEvents follows a task's events, which must be there one after the other.
+func statusByEvents(ctx context.Context, s tracking.Store, id tracking.TaskID) (tracking.TaskStatus, error) {
+	events, _, err := s.Events(ctx, tracking.DefaultApp, tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(id)}, Limit: 1000})
+	if err != nil {
+		return "", err
+	}
+	var status tracking.TaskStatus
+	for i, e := range events {
+		if e.Seq != int64(i+1) {
+			return "", fmt.Errorf("event %d of task %s has seq %d", i+1, id, e.Seq)
+		}
+		switch e.Type {
+		case tracking.TaskCreated, tracking.TaskUnassigned:
+			status = tracking.StatusCreated
+		case tracking.TaskAssigned:
+			status = tracking.StatusAssigned
+			if len(e.Notices) == 0 {
+				return "", fmt.Errorf("nobody was told of event %s", e.ID)
+			}
+		case tracking.TaskStarted:
+			status = tracking.StatusInProgress
+		case tracking.TaskCompleted:
+			status = tracking.StatusCompleted
+		}
+	}
+	return status, nil
+}
+
+// Tables that say the same twice, and must agree. Each query finds rows that do not.
+var agreements = map[string]string{
+	"a queue's head":        `SELECT s.id FROM subjects s WHERE s.head IS NOT (SELECT min(n) FROM events e WHERE e.subject = s.n AND e.state = 1)`,
+	"a subject's counter":   `SELECT s.id FROM subjects s WHERE s.last_seq <> (SELECT count(*) FROM events e WHERE e.subject = s.n)`,
+	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*) FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
+	"a driver's oldest fix": `SELECT d.id FROM drivers d JOIN positions p ON p.driver = d.seq WHERE p.oldest_at IS NOT (SELECT min(time) FROM fixes f WHERE f.driver = d.seq AND f.mark > 0)`,
+	"a driver's feed":       `SELECT d.id FROM drivers d WHERE d.last_notice <> (SELECT count(*) FROM notices n WHERE n.driver = d.seq)`,
+	"fixes without driver":  `SELECT driver FROM fixes WHERE driver NOT IN (SELECT seq FROM drivers)`,
+	"a trip's window":       `SELECT id FROM trips WHERE covers_until <> CASE WHEN status = 1 THEN 9223372036854775807 ELSE ended_at END`,
+}
+
+// agree checks the file itself.
+func agree(db *sqlx.DB) error {
+	var faults []string
+	if err := db.Select(&faults, `PRAGMA integrity_check`); err != nil {
+		return err
+	}
+	if len(faults) != 1 || faults[0] != "ok" {
+		return fmt.Errorf("integrity_check: %q", faults)
+	}
+	faults = nil
+	if err := db.Select(&faults, `SELECT "table" FROM pragma_foreign_key_check`); err != nil || len(faults) > 0 {
+		return fmt.Errorf("rows of %q refer to what is not there (%v)", faults, err)
+	}
+	for what, query := range agreements {
+		var ids []string
+		if err := db.Select(&ids, query); err != nil || len(ids) > 0 {
+			return fmt.Errorf("%s disagrees for %q (%v)", what, ids, err)
+		}
+	}
+	return nil
+}
