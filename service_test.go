@@ -836,6 +836,45 @@ func TestLinkFollowsThePath(t *testing.T) {
 	}
 }
 
+// An expected time stands for a while, but not for another place or another driver.
+func TestExpectedTime(t *testing.T) {
+	w := newWorld(t)
+	w.driver("own", 100)
+	w.driver("far", 9000)
+	task := w.create(true)
+	link := must(w.TaskLink(w.ctx, task.ID))(t)
+	expected := func() time.Duration { t.Helper(); return must(w.Tracking(w.ctx, link))(t).ETA.Time.Sub(w.now()) }
+	near := func(what string, got time.Duration, metres float64) {
+		t.Helper()
+		want := time.Duration((120 + 1.3*metres/(25/3.6)) * float64(time.Second))
+		if (got - want).Abs() > 2*time.Second {
+			t.Errorf("%s: in %v, want %v", what, got, want)
+		}
+	}
+	begin := func(d tracking.DriverID, m float64) {
+		t.Helper()
+		if _, _, err := w.StartTask(w.ctx, d, task.ID, tracking.Step{LngLat: east(m)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin("own", 100)
+	near("to the pickup", expected(), 100)
+	w.advance(20 * time.Second)
+	near("20 s later at the lights it is the same moment", expected()+20*time.Second, 100)
+	if err := pickUp(w, task.ID); err != nil {
+		t.Fatal(err)
+	}
+	near("to the drop", expected(), 4900)
+	must(w.UnassignTask(w.ctx, task.ID))(t)
+	must(w.AssignTask(w.ctx, task.ID, "far"))(t)
+	begin("far", 9000)
+	near("another driver, to the pickup", expected(), 9000)
+	w.advance(time.Hour)
+	if got := expected(); got < time.Minute {
+		t.Errorf("overdue it is expected in %v", got)
+	}
+}
+
 func TestApplicationsDoNotMeet(t *testing.T) {
 	w := newWorld(t)
 	w.driver("own", 0)

@@ -666,7 +666,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c.taken.count = map[appDriver]int{}
 	c.hub.init()
 	c.guard.sources = map[string]*codeSource{}
-	c.etas.of = map[hubKey]standing{}
+	c.etas.of = map[etaKey]standing{}
 	c.paths.of = map[hubKey]driven{}
 	c.owner = c.ids.token(12)
 	if o.Secret != nil {
@@ -1293,7 +1293,7 @@ func (s *Service) tracking(ctx context.Context, token string, now time.Time) (Tr
 	}
 	v := Tracking{Kind: KindTrip, Status: fmt.Sprint(int(trip.Status)), StartedAt: trip.StartedAt, EndedAt: trip.EndedAt, Ended: trip.Status != Active, Place: viewPlace(trip.Dest)}
 	w := watched{app, []Subject{trip.subject(), {KindDriver, string(trip.DriverID)}}}
-	return v, w, svc.showDriver(ctx, &v, trip, trip.subject(), now)
+	return v, w, svc.showDriver(ctx, &v, trip, now)
 }
 
 func (s *Service) taskTracking(ctx context.Context, t Task, now time.Time) (Tracking, watched, error) {
@@ -1317,7 +1317,7 @@ func (s *Service) taskTracking(ctx context.Context, t Task, now time.Time) (Trac
 	if trip, err = s.currentTrip(ctx, trip.ID, now); err != nil || trip.DriverID != t.DriverID {
 		return v, w, err
 	}
-	return v, w, s.showDriver(ctx, &v, trip, t.subject(), now)
+	return v, w, s.showDriver(ctx, &v, trip, now)
 }
 
 func viewPlace(p *Place) *TrackingPlace {
@@ -1327,8 +1327,8 @@ func viewPlace(p *Place) *TrackingPlace {
 	return &TrackingPlace{Address: p.Address, LngLat: clonePtr(p.LngLat)}
 }
 
-// showDriver adds what only an active trip shows; of is what the link is about.
-func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, of Subject, now time.Time) error {
+// showDriver adds what only an active trip shows.
+func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, now time.Time) error {
 	if trip.Status != Active {
 		return nil
 	}
@@ -1356,7 +1356,7 @@ func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, of Sub
 			return err
 		}
 		points := append(append([]LngLat{v.Position.LngLat}, stops...), *v.Place.LngLat)
-		eta := s.expect(ctx, hubKey{s.app, of}, points, driven.recent, now)
+		eta := s.expect(ctx, etaKey{s.app, trip.ID, *v.Place.LngLat, len(stops)}, points, driven.recent, now)
 		v.ETA = &eta
 	}
 	return nil
@@ -1482,8 +1482,16 @@ func estimate(points []LngLat, recent []Fix) time.Duration {
 // etas are the expected times that stand. One stands for etaFor, and longer while a new one would hardly differ, so that it does not jump at every red light.
 type etas struct {
 	mu    sync.Mutex
-	of    map[hubKey]standing
+	of    map[etaKey]standing
 	swept time.Time
+}
+
+// etaKey is what an expected time is good for: another driver, another next place, or another stop before it makes a new one.
+type etaKey struct {
+	app   AppID
+	trip  TripID
+	place LngLat
+	stops int
 }
 
 type standing struct {
@@ -1491,7 +1499,7 @@ type standing struct {
 	checked time.Time
 }
 
-func (s *Service) expect(ctx context.Context, of hubKey, points []LngLat, recent []Fix, now time.Time) ETA {
+func (s *Service) expect(ctx context.Context, of etaKey, points []LngLat, recent []Fix, now time.Time) ETA {
 	s.etas.mu.Lock()
 	last, stands := s.etas.of[of]
 	s.etas.mu.Unlock()
@@ -1522,7 +1530,7 @@ func (s *Service) expect(ctx context.Context, of hubKey, points []LngLat, recent
 	s.etas.of[of] = standing{eta, now}
 	if now.Sub(s.etas.swept) > time.Hour {
 		s.etas.swept = now
-		maps.DeleteFunc(s.etas.of, func(_ hubKey, e standing) bool { return now.Sub(e.checked) > time.Hour })
+		maps.DeleteFunc(s.etas.of, func(_ etaKey, e standing) bool { return now.Sub(e.checked) > time.Hour })
 	}
 	return eta
 }
