@@ -147,7 +147,7 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 				w := newWorld(rt, open(t, dir))
 				defer func() { w.s.Close() }()
 				w.reopen = func() tracking.Store { return open(t, dir) }
-				rt.Repeat(w.actions())
+				repeat(rt, 2, w.actions())
 				w.compareAll()
 			}
 		})

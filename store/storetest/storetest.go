@@ -17,7 +17,7 @@
 // The tests come in tiers. "contract" has a case for each sentence of the comments on [tracking.Store] and its parts; "parity" looks at what stores
 // tend to do differently: milliseconds, case, Unicode, the edges of the map, ties, empty against nil, large numbers, shared memory; "tenant" calls
 // everything for a foreign application; "concurrent" lets many goroutines race; "model" plays random histories against a plain reference
-// and prints the seed of one that differs.
+// and prints the seed of one that differs; "service" does so a level higher, with a [tracking.Service] over the store, and holds its rules as [Invariants].
 //
 // No test sleeps or reads the clock. With TRACKING_LONG=1 the random tiers play twenty times as much.
 // The flags of pgregory.net/rapid apply: -rapid.seed repeats a history, -rapid.checks and -rapid.steps set how many there are and how long.
@@ -66,6 +66,7 @@ func Run(t *testing.T, open func(t testing.TB) tracking.Store) {
 		})
 	}
 	t.Run("model", func(t *testing.T) { runModel(t, open) })
+	t.Run("service", func(t *testing.T) { RunService(t, open) })
 }
 
 // opened opens a store that is closed when the test ends.
