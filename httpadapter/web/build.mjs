@@ -2,7 +2,7 @@
 
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { basename, join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const root = import.meta.dirname;
@@ -11,14 +11,23 @@ const out = 'dist/assets';
 rmSync('dist', { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
-// Leaflet's style sheet names images of controls and icons that we do not use.
-const withoutImages = {
-  name: 'without-images',
+// What Leaflet brings that we do not use, or that our Content-Security-Policy forbids.
+const leaflet = {
+  name: 'leaflet',
   setup(b) {
+    // The package's main file is UMD, which is bundled whole.
+    b.onResolve({ filter: /^leaflet$/ }, () => ({ path: resolve('node_modules/leaflet/dist/leaflet-src.esm.js') }));
+    // Images of controls and icons.
     b.onLoad({ filter: /leaflet[/\\]dist[/\\]leaflet\.css$/ }, ({ path }) => ({
       contents: readFileSync(path, 'utf8').replace(/background-image:\s*url\([^)]*\);?/g, ''),
       loader: 'css',
     }));
+    // A data: URL that tiles are set to when they are not wanted any more. An empty source cancels a request as well.
+    b.onLoad({ filter: /leaflet-src\.esm\.js$/ }, ({ path }) => {
+      const parts = readFileSync(path, 'utf8').split(/var emptyImageUrl = 'data:image\/gif;base64,[^']*';/);
+      if (parts.length !== 2) throw new Error('Leaflet has changed: where is emptyImageUrl?');
+      return { contents: parts.join("var emptyImageUrl = '';"), loader: 'js' };
+    });
   },
 };
 
@@ -32,7 +41,7 @@ const common = {
   jsxImportSource: 'preact',
   metafile: true,
   logLevel: 'warning',
-  plugins: [withoutImages],
+  plugins: [leaflet],
 };
 
 const scripts = await build({

@@ -97,6 +97,11 @@ func (t tracking) moving() bool {
 	return !t.ended() && (t.Kind == "trip" || t.Status == "in_progress")
 }
 
+// wantsMap reports whether a map has something to show: the driver, or the place if there are tiles around it.
+func (t tracking) wantsMap(tiles bool) bool {
+	return !t.ended() && (t.moving() && t.Position != nil || tiles && t.Place != nil && len(t.Place.LngLat) == 2)
+}
+
 // steps are the way from the order to its end. What is not known to have happened before an early end is left out.
 func (t tracking) steps() []step {
 	phase := t.phase()

@@ -69,14 +69,14 @@ type pageData struct {
 	Config     any
 
 	// of the tracking page
-	Phase, Headline, Detail   string
-	Ended, Moving             bool
-	Steps                     []stepText
-	Expected, ExpectedISO     string
-	Driver, Initial           string
-	PlaceLabel, Address       string
-	Order, Position, FinalAt  string
-	PlaceOnMap bool
+	Phase, Headline, Detail  string
+	Ended, Map               bool
+	Steps                    []stepText
+	Expected, ExpectedISO    string
+	Driver, Initial          string
+	PlaceLabel, Address      string
+	Order, Position, FinalAt string
+	PlaceOnMap               bool
 }
 
 type stepText struct {
@@ -125,12 +125,12 @@ func (f *Fronts) config(s Site, lang string, words map[string]string, now time.T
 }
 
 // data fills in what all pages have.
-func (f *Fronts) data(s Site, accept, assets, entry string) pageData {
+func (f *Fronts) data(s Site, accept, entry string) pageData {
 	lang, words := f.words(s, accept)
 	d := pageData{
 		Lang: lang, Dir: words["lang.dir"], Words: words,
 		Name: s.name(), Color: s.color(), Style: template.CSS(s.style()),
-		Assets: s.Prefix + assets, Script: f.entries[entry+".js"], Sheet: f.entries[entry+".css"],
+		Assets: s.Prefix + "/driver/assets/", Script: f.entries[entry+".js"], Sheet: f.entries[entry+".css"],
 		Icon: f.entries["icon.svg"], TouchIcon: f.entries["icon-180.png"],
 	}
 	if s.Logo != "" {
@@ -201,13 +201,13 @@ func (f *Fronts) Tracking(s Site, token string, state []byte, accept string, now
 	if err != nil {
 		return Page{}, fmt.Errorf("web: %w", err)
 	}
-	d := f.data(s, accept, "/track/assets/", "track")
+	d := f.data(s, accept, "track")
 	cfg := f.config(s, d.Lang, part(d.Words, "track.", "lang."), now)
 	cfg.Token, cfg.Tracking = token, state
 	d.Config = cfg
 	d.Preload = []string{f.entries["map.js"]}
 
-	d.Phase, d.Ended, d.Moving = t.phase(), t.ended(), t.moving()
+	d.Phase, d.Ended, d.Map = t.phase(), t.ended(), t.wantsMap(s.Tiles.URL != "")
 	d.Headline = d.Words["track.headline."+d.Phase]
 	d.Title = d.Headline + " · " + d.Name
 	d.Detail = d.Words[t.detail()]
@@ -256,7 +256,7 @@ func initial(name string) string {
 // Gone renders the page of a link that is unknown, expired or revoked; it is one and the same for all three. It goes with status 404.
 func (f *Fronts) Gone(s Site, accept string) (Page, error) {
 	s.Tiles = Tiles{}
-	d := f.data(s, accept, "/track/assets/", "track")
+	d := f.data(s, accept, "track")
 	d.Title = d.Words["track.gone.title"]
 	html, err := f.render("gone.html", d)
 	return Page{HTML: html, CSP: s.csp(d, s.frameAncestors()), Language: d.Lang}, err
@@ -265,7 +265,7 @@ func (f *Fronts) Gone(s Site, accept string) (Page, error) {
 // Driver renders the driver app, for /driver/ and for every /join/{token}: the app takes an invite from the address by itself, so the
 // answer does not depend on whether the invite is live, and opening it consumes nothing.
 func (f *Fronts) Driver(s Site, accept string, now time.Time) (Page, error) {
-	d := f.data(s, accept, "/driver/assets/", "driver")
+	d := f.data(s, accept, "driver")
 	cfg := f.config(s, d.Lang, part(d.Words, "driver.", "track.km", "track.m", "track.map.", "lang."), now)
 	cfg.PushKey = s.PushKey
 	d.Config = cfg

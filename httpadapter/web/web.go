@@ -11,10 +11,9 @@
 // The routes below the prefix that a handler needs are
 //
 //	GET /track/{token}                   Fronts.Tracking, or Fronts.Gone with 404
-//	GET /track/assets/{file}             Fronts.ServeAsset
 //	GET /join/{token}                    Fronts.Driver
 //	GET /driver/                         Fronts.Driver
-//	GET /driver/assets/{file}            Fronts.ServeAsset
+//	GET /driver/assets/{file}            Fronts.ServeAsset, for both pages
 //	GET /driver/sw.js                    Fronts.ServeWorker
 //	GET /driver/manifest.webmanifest     Fronts.ServeManifest
 //

@@ -363,7 +363,7 @@ func gunzip(t *testing.T, b []byte) []byte {
 	return out
 }
 
-var assetPattern = regexp.MustCompile(`(?:src|href)="(/p/(?:track|driver)/assets/[^"]+)"`)
+var assetPattern = regexp.MustCompile(`(?:src|href)="(/p/driver/assets/[^"]+)"`)
 
 // Everything a page names is there, and all that a browser loads for the tracking page stays within 100 KB.
 func TestAssets(t *testing.T) {

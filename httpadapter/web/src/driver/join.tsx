@@ -5,16 +5,16 @@ import { platform } from './links';
 export function JoinView({ app }: { app: App }) {
   const { t } = app;
   const [byCode, setByCode] = useState(app.invite === null);
-  const [code, setCode] = useState('');
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<JoinError | null>(null);
   const standalone = matchMedia('(display-mode: standalone)').matches;
   const ios = platform(navigator.userAgent, navigator.maxTouchPoints) === 'ios';
 
-  const join = async (e: Event) => {
+  const join = async (e: SubmitEvent) => {
     e.preventDefault();
     if (busy) return;
-    const digits = code.replace(/\s/g, '');
+    // Read from the form: an autofilled code may come without an input event.
+    const digits = String(new FormData(e.target as HTMLFormElement).get('code') ?? '').replace(/\s/g, '');
     if (byCode && !/^\d{6}$/.test(digits)) {
       setError('code.form');
       return;
@@ -57,10 +57,8 @@ export function JoinView({ app }: { app: App }) {
                 maxLength={7}
                 placeholder="000000"
                 dir="ltr"
-                value={code}
                 aria-invalid={error !== null}
                 aria-describedby="join-problem"
-                onInput={(e) => setCode(e.currentTarget.value)}
               />
             </label>
           )}

@@ -72,7 +72,7 @@ export function Root({ app, install }: { app: App; install: Install }) {
       {!task && (
         <nav class="tabs">
           {(['tasks', 'map', 'phone'] as const).map((tab) => (
-            <a key={tab} href={'#' + (tab === 'tasks' ? '' : tab)} class={'tab ' + tab} aria-current={route.tab === tab ? 'page' : undefined}>
+            <a key={tab} href={'#' + (tab === 'tasks' ? '' : tab)} class={'tab tab-' + tab} aria-current={route.tab === tab ? 'page' : undefined}>
               <span class={'tab-icon icon-' + tab} aria-hidden="true" />
               {t('driver.tab.' + tab)}
               {tab === 'tasks' && open.length > 0 && <span class="count">{open.length}</span>}

@@ -224,10 +224,10 @@ export class LiveMap {
     const size = this.map.getSize();
     if (points.length === 0 || size.x === 0 || size.y === 0) return;
     const b = L.latLngBounds(points.map(latLng));
-    const pad = Math.min(56, Math.floor(Math.min(size.x, size.y) / 5));
+    const pad = Math.min(140, Math.floor(Math.min(size.x, size.y) / 6));
     this.map.fitBounds(b, {
       paddingTopLeft: [pad, Math.min(pad + 16, size.y / 3)],
-      paddingBottomRight: [pad, pad],
+      paddingBottomRight: [Math.max(pad, 76), pad], // the buttons stand there
       maxZoom: Math.min(16.5, this.map.getMaxZoom()),
       animate: animate && !this.o.reducedMotion,
     });

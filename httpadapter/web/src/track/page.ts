@@ -5,7 +5,7 @@ import { distance, type LngLat } from '../shared/geo';
 import type { LiveMap } from '../shared/map';
 import { Pause } from '../shared/sse';
 import { follow } from './follow';
-import { detail, ended, moving, phase, placeLabel, readTracking, steps, type Tracking } from './state';
+import { detail, ended, moving, phase, placeLabel, readTracking, steps, wantsMap, type Tracking } from './state';
 import { age, clocks, expected, length, Speaker } from './words';
 
 const config = readConfig(document);
@@ -142,7 +142,7 @@ function render(): void {
 
 async function renderMap(tr: Tracking): Promise<void> {
   const pos = moving(tr) ? tr.position : undefined;
-  const wanted = !ended(tr) && (pos !== undefined || tr.place?.lnglat !== undefined);
+  const wanted = wantsMap(tr, config.tiles !== undefined);
   const area = $('map-area');
   area.hidden = !wanted;
   document.body.toggleAttribute('data-map', wanted);

@@ -115,3 +115,8 @@ export function detail(t: Tracking): string {
   if (ended(t)) return '';
   return moving(t) ? 'track.detail.on_the_way' : 'track.detail.' + phase(t);
 }
+
+/** Whether a map has something to show: the driver, or the place if there are tiles around it. */
+export function wantsMap(t: Tracking, tiles: boolean): boolean {
+  return !ended(t) && ((moving(t) && t.position !== undefined) || (tiles && t.place?.lnglat !== undefined));
+}
