@@ -89,6 +89,11 @@ export class App {
     return this.config.base + '/driver/';
   }
 
+  /** Whether more waits than the fixes of the last moments, which go in batches. */
+  get backlog(): boolean {
+    return this.unsent > 0 && (!this.online || this.actions.length > 0 || this.unsent > 30);
+  }
+
   now(): number {
     return this.api.now();
   }

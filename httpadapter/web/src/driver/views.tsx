@@ -107,13 +107,13 @@ function Head({ app, duty, trip }: { app: App; duty: boolean; trip: boolean }) {
           <span class="knob" />
         </button>
       </div>
-      {(gps !== 'off' || !app.online || app.unsent > 0) && (
+      {(gps !== 'off' || !app.online || app.backlog) && (
         <ul class="facts">
           {gps === 'ok' && me && <li class="fact good">{t('driver.gps.ok', { n: Math.max(1, Math.round(me.accuracy)) })}</li>}
           {gps === 'wait' && <li class="fact">{t('driver.gps.wait')}</li>}
           {(gps === 'denied' || gps === 'unavailable') && <li class="fact bad">{t('driver.gps.' + gps)}</li>}
           {!app.online && <li class="fact warn">{t('driver.offline')}</li>}
-          {app.unsent > 0 && <li class="fact warn">{t(app.unsent === 1 ? 'driver.queue.one' : 'driver.queue.other', { n: app.unsent })}</li>}
+          {app.backlog && <li class="fact warn">{t(app.unsent === 1 ? 'driver.queue.one' : 'driver.queue.other', { n: app.unsent })}</li>}
         </ul>
       )}
     </header>

@@ -46,6 +46,7 @@ const latLng = (p: LngLat): L.LatLngTuple => [p[1], p[0]];
 
 export class LiveMap {
   readonly map: L.Map;
+  private readonly zoom: L.Control.Zoom;
   private vehicle: L.Marker | null = null;
   private readonly line: L.Polyline;
   private readonly ahead: L.Polyline;
@@ -76,7 +77,7 @@ export class LiveMap {
     });
     o.element.setAttribute('aria-label', o.label);
     o.element.setAttribute('role', 'application');
-    L.control
+    this.zoom = L.control
       .zoom({ position: 'topright', zoomInTitle: o.t('track.map.zoom_in'), zoomOutTitle: o.t('track.map.zoom_out') })
       .addTo(this.map);
     this.background();
@@ -227,7 +228,7 @@ export class LiveMap {
     const pad = Math.min(140, Math.floor(Math.min(size.x, size.y) / 6));
     this.map.fitBounds(b, {
       paddingTopLeft: [pad, Math.min(pad + 16, size.y / 3)],
-      paddingBottomRight: [Math.max(pad, 76), pad], // the buttons stand there
+      paddingBottomRight: [Math.max(pad, (this.zoom.getContainer()?.offsetWidth ?? 0) + 30), pad], // the pin must not stand below the buttons
       maxZoom: Math.min(16.5, this.map.getMaxZoom()),
       animate: animate && !this.o.reducedMotion,
     });
