@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 	"sync"
 
@@ -18,9 +17,15 @@ type index struct {
 	mu   sync.Mutex
 	apps map[int64]*nearby.Index
 
-	ready   chan struct{} // closed when it has been filled, or could not be
-	stopped chan struct{} // closed when the filling has ended
-	err     error         // why it could not be filled; set before ready
+	filling sync.Mutex
+	last    *fill          // the latest attempt to fill it
+	running sync.WaitGroup // of the attempts
+}
+
+// fill is an attempt to put all drivers in.
+type fill struct {
+	done chan struct{}
+	err  error // set before done is closed
 }
 
 // move is a driver as a transaction left him; without one he is gone.
@@ -29,18 +34,24 @@ type move struct {
 	driver *tracking.Driver
 }
 
-func (x *index) start(s *Store) {
-	x.ready, x.stopped = make(chan struct{}), make(chan struct{})
-	if s.path == "" { // nothing is there yet
-		close(x.ready)
-		close(x.stopped)
-		return
+// fill begins to put all drivers in, after an attempt that has failed; another caller may have begun already. The caller holds s.life.
+func (x *index) fill(s *Store, failed *fill) *fill {
+	x.filling.Lock()
+	defer x.filling.Unlock()
+	if x.last != failed {
+		return x.last
 	}
-	go func() {
-		defer close(x.stopped)
-		defer close(x.ready)
-		x.err = x.fill(s)
-	}()
+	f := &fill{done: make(chan struct{})}
+	x.last = f
+	if s.path == "" { // a store in memory begins empty
+		close(f.done)
+		return f
+	}
+	x.running.Go(func() {
+		defer close(f.done)
+		f.err = x.putAll(s)
+	})
+	return f
 }
 
 // of returns an application's part. The caller holds mu.
@@ -80,10 +91,10 @@ FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.seq > ? ORDER B
 	indexChunk = 500 // drivers read while the writer waits
 )
 
-// fill puts all drivers in, a chunk at a time.
-func (x *index) fill(s *Store) error {
+// putAll puts all drivers in, a chunk at a time.
+func (x *index) putAll(s *Store) error {
 	for after := int64(0); ; {
-		last, n, err := x.fillChunk(s, after)
+		last, n, err := x.putChunk(s, after)
 		if err != nil {
 			return err
 		}
@@ -94,7 +105,7 @@ func (x *index) fill(s *Store) error {
 	}
 }
 
-func (x *index) fillChunk(s *Store, after int64) (last int64, n int, err error) {
+func (x *index) putChunk(s *Store, after int64) (last int64, n int, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	err = s.read(s.closing, func(ctx context.Context) error {
@@ -126,36 +137,48 @@ func (x *index) fillChunk(s *Store, after int64) (last int64, n int, err error) 
 
 // failure says why the index could not be filled. While it is being filled there is none.
 func (x *index) failure() error {
+	x.filling.Lock()
+	f := x.last
+	x.filling.Unlock()
 	select {
-	case <-x.ready:
+	case <-f.done:
 	default:
 		return nil
 	}
-	if errors.Is(x.err, context.Canceled) || errors.Is(x.err, tracking.ErrUnavailable) && x.err == errClosed {
-		return nil // the store was closed
+	if f.err == errClosed || f.err == context.Canceled {
+		return nil
 	}
-	return x.err
+	return f.err
 }
 
-// indexed waits until the index is filled.
+// indexed waits until the index is filled. If that has failed it is tried once more.
 func (s *Store) indexed(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	select {
-	case <-s.index.ready:
-	case <-s.closing.Done():
-		return errClosed
-	case <-ctx.Done():
-		return ctx.Err()
+	var failed *fill
+	for range 2 {
+		s.life.RLock()
+		if s.closed {
+			s.life.RUnlock()
+			return errClosed
+		}
+		f := s.index.fill(s, failed)
+		s.life.RUnlock()
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if f.err == nil {
+			return nil
+		}
+		failed = f
 	}
-	switch {
-	case s.closing.Err() != nil:
+	if s.closing.Err() != nil {
 		return errClosed
-	case s.index.err != nil:
-		return unavailable("The index of positions could not be built; open the store again.", s.index.err)
 	}
-	return nil
+	return unavailable("The index of positions could not be built.", failed.err)
 }
 
 // part returns an application's part of the index.

@@ -437,3 +437,33 @@ func TestMemoryEnds(t *testing.T) {
 		t.Errorf("Commit after Close: %v", err)
 	}
 }
+
+func writeFile(t testing.TB, path string, b []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// damagePages overwrites the leaves of the table of tasks in a closed file.
+func damagePages(t testing.TB, path string) {
+	t.Helper()
+	db := raw(t, path)
+	var pages []int64
+	if err := db.Select(&pages, "SELECT pageno FROM dbstat WHERE name = 'tasks' AND pagetype = 'leaf'"); err != nil {
+		t.Skipf("the pages of a table cannot be found: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, p := range pages {
+		if _, err := f.WriteAt(bytes.Repeat([]byte{0xff}, 4096), (p-1)*4096); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

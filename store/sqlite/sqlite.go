@@ -163,7 +163,7 @@ func Open(path string, opts *Options) (_ *Store, err error) {
 		return nil, err
 	}
 	s.writer.start(s)
-	s.index.start(s)
+	s.index.fill(s, nil)
 	return s, nil
 }
 
@@ -179,7 +179,7 @@ func (s *Store) Close() error {
 	close(s.writer.queue)
 	s.life.Unlock()
 	<-s.writer.done
-	<-s.index.stopped
+	s.index.running.Wait()
 	err := s.disconnect()
 	if e := s.unlock(); err == nil {
 		err = e

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +67,11 @@ func (n *notifier) all() []string {
 	return append([]string(nil), n.taken...)
 }
 
+// errorCount counts what the Service logs: a delivery that could not be noted has no caller to be told.
+type errorCount struct{ atomic.Int64 }
+
+func (c *errorCount) Write(p []byte) (int, error) { c.Add(1); return len(p), nil }
+
 // workload drives a Service as an application and its drivers do, by a clock of its own and with the same chance each time.
 // After an error it goes on with the next thing.
 type workload struct {
@@ -74,6 +81,7 @@ type workload struct {
 	rand   *rand.Rand
 	now    time.Time
 	failed int // operations that were not acknowledged
+	logged errorCount
 	failf  func(err error)
 }
 
@@ -82,6 +90,7 @@ func newWorkload(t testing.TB, s tracking.Store, l *ledger) *workload {
 	w := &workload{notes: new(notifier), ledger: l, rand: rand.New(rand.NewPCG(1, 2)), now: start}
 	svc, err := tracking.New(s, &tracking.Options{
 		Notifier: w.notes, Now: func() time.Time { return w.now }, Rand: rand.NewChaCha8([32]byte{1}), MaxOpenTasks: 3, Secret: make([]byte, 32),
+		Logger: slog.New(slog.NewTextHandler(&w.logged, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
 		t.Fatal(err)

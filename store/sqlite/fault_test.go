@@ -1,0 +1,249 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+	"github.com/seed-8aba7b13/tracking/store/sqlite/internal/powervfs"
+)
+
+// failing is the code with which an operation of a kind fails.
+var failing = map[powervfs.Kind]int32{
+	powervfs.Open:      codes.SQLITE_CANTOPEN,
+	powervfs.Read:      codes.SQLITE_IOERR_READ,
+	powervfs.Write:     codes.SQLITE_IOERR_WRITE,
+	powervfs.Truncate:  codes.SQLITE_IOERR_TRUNCATE,
+	powervfs.Sync:      codes.SQLITE_IOERR_FSYNC,
+	powervfs.Delete:    codes.SQLITE_IOERR_DELETE,
+	powervfs.Size:      codes.SQLITE_IOERR_FSTAT,
+	powervfs.MapShared: codes.SQLITE_IOERR_SHMMAP,
+}
+
+// faultyRun is a workload on a disk that fails.
+type faultyRun struct {
+	ops    int          // operations on the disk
+	hit    *powervfs.Op // the first that failed
+	during string       // open, work or close
+	told   bool         // an error reached the caller
+	halted bool         // the store has stopped writing
+	ledger ledger
+}
+
+// runFaulty opens a store, works and closes it. The n-th operation on the disk fails, and with forever all after it.
+func runFaulty(t testing.TB, v *powervfs.VFS, path string, n int, forever bool) *faultyRun {
+	t.Helper()
+	r := &faultyRun{during: "open"}
+	phase := r.during
+	v.SetFault(func(op powervfs.Op) int32 {
+		r.ops++
+		if n == 0 || r.ops < n || r.ops > n && !forever {
+			return 0
+		}
+		if r.hit == nil {
+			r.hit, r.during = &op, phase
+		}
+		return failing[op.Kind]
+	})
+	defer v.SetFault(nil)
+	s, err := sqlite.Open(path, sqlite.Options{}.WithVFS(v.Name(), "FULL", 60))
+	if err != nil {
+		r.told = true
+		return r
+	}
+	phase = "work"
+	w := newWorkload(t, s, &r.ledger)
+	w.failf = func(err error) {
+		if !errors.Is(err, tracking.ErrUnavailable) && !errors.Is(err, tracking.ErrNotFound) && !errors.Is(err, tracking.ErrConflict) {
+			t.Errorf("operation %d (%v): the caller got %v", n, r.hit, err)
+		}
+	}
+	for i := range 3 {
+		w.round(context.Background(), i)
+	}
+	r.told = w.failed > 0 || w.logged.Load() > 0
+	r.halted = s.Health() != nil
+	phase = "close"
+	if err := s.Close(); err != nil {
+		r.told = true
+	}
+	return r
+}
+
+// TestFaults fails each operation on the disk in turn, once and for ever.
+func TestFaults(t *testing.T) {
+	v := registerVFS(t, "faults")
+	dir := fastDir(t)
+	base := filepath.Join(dir, "base.db")
+	closeStore(t, open(t, base, nil))
+	whole := files(t, dir)["base.db"]
+	prepare := func() string {
+		t.Helper()
+		if err := emptyDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "tracking.db")
+		writeFile(t, path, whole)
+		return path
+	}
+	total := runFaulty(t, v, prepare(), 0, false).ops
+	every := 1
+	if !long() {
+		every = max(1, total/40)
+	}
+	ignore := goleak.IgnoreCurrent()
+
+	runs, told, quiet := 0, 0, map[string]int{}
+	for _, forever := range []bool{false, true} {
+		for n := 1; n <= total; n += every {
+			path := prepare()
+			r := runFaulty(t, v, path, n, forever)
+			runs++
+			if r.hit == nil {
+				continue // the workload has taken another course
+			}
+			where := fmt.Sprintf("%v of %q during %s", r.hit.Kind, strings.TrimPrefix(r.hit.File, "tracking.db"), r.during)
+			if r.told {
+				told++
+			} else {
+				quiet[where]++
+			}
+			commits := strings.HasSuffix(r.hit.File, "-wal") && (r.hit.Kind == powervfs.Write || r.hit.Kind == powervfs.Sync)
+			if commits && r.during == "work" && !r.told && !r.halted {
+				t.Errorf("operation %d failed, %s, and nobody was told", n, where)
+			}
+			if open := v.Files(); open > 0 {
+				t.Fatalf("operation %d failed, %s, and %d files are open", n, where, open)
+			}
+			missing, err := checkImage(t.Context(), path, &r.ledger, len(r.ledger.facts))
+			if err != nil {
+				t.Errorf("operation %d failed (for ever: %v), %s: %d of %d acknowledged are lost: %v", n, forever, where, missing, len(r.ledger.facts), err)
+			}
+			if err := goleak.Find(ignore); err != nil {
+				t.Fatalf("operation %d failed, %s: %v", n, where, err)
+			}
+		}
+	}
+	t.Logf("%d operations, %d runs, in %d the caller was told; not told: %v", total, runs, told, quiet)
+}
+
+// once fails the first operation that fits.
+func once(kind powervfs.Kind, suffix string, code int32) powervfs.Fault {
+	done := false
+	return func(op powervfs.Op) int32 {
+		if done || op.Kind != kind || !strings.HasSuffix(op.File, suffix) {
+			return 0
+		}
+		done = true
+		return code
+	}
+}
+
+// TestFailedSync has one sync fail, and no other: nothing more is written until the store is opened again.
+func TestFailedSync(t *testing.T) {
+	v := registerVFS(t, "failed-sync")
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000))
+	commitTask(t, s, "before")
+	if err := s.Health(); err != nil {
+		t.Fatal(err)
+	}
+	v.SetFault(once(powervfs.Sync, "-wal", codes.SQLITE_IOERR_FSYNC))
+	cs := func(id tracking.TaskID) *tracking.Changeset {
+		return &tracking.Changeset{Tasks: []tracking.Task{{ID: id, CreatedAt: start}}}
+	}
+	for _, id := range []tracking.TaskID{"unknown", "refused"} {
+		if err := s.Commit(t.Context(), app, cs(id)); !errors.Is(err, tracking.ErrUnavailable) {
+			t.Errorf("Commit %s: got error %v, want ErrUnavailable", id, err)
+		}
+	}
+	if s.Health() == nil {
+		t.Error("Health knows nothing of it")
+	}
+	hasTask(t, s, "before")
+	if _, err := s.Task(t.Context(), app, "refused"); !errors.Is(err, tracking.ErrNotFound) {
+		t.Errorf("a change after the failed sync: %v", err)
+	}
+	s.Close()
+	s = open(t, path, nil)
+	defer closeStore(t, s)
+	hasTask(t, s, "before")
+	commitTask(t, s, "after")
+	if err := s.Health(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailedWrite has the disk fail and be full for a while: the change is refused, reads go on, and writing resumes by itself.
+func TestFailedWrite(t *testing.T) {
+	for name, code := range map[string]int32{"error": codes.SQLITE_IOERR_WRITE, "full": codes.SQLITE_FULL} {
+		t.Run(name, func(t *testing.T) {
+			v := registerVFS(t, "failed-write-"+name)
+			s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000))
+			defer closeStore(t, s)
+			commitTask(t, s, "before")
+			v.SetFault(func(op powervfs.Op) int32 {
+				if op.Kind == powervfs.Write {
+					return code
+				}
+				return 0
+			})
+			for range 3 {
+				err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{{ID: "refused", CreatedAt: start}}})
+				if !errors.Is(err, tracking.ErrUnavailable) {
+					t.Errorf("got error %v, want ErrUnavailable", err)
+				}
+				hasTask(t, s, "before")
+			}
+			v.SetFault(nil)
+			if err := s.Health(); err != nil {
+				t.Errorf("Health: %v", err)
+			}
+			commitTask(t, s, "after")
+			if _, err := s.Task(t.Context(), app, "refused"); !errors.Is(err, tracking.ErrNotFound) {
+				t.Errorf("the refused change: %v", err)
+			}
+		})
+	}
+}
+
+// TestDamageMet damages a page of a running store's file: who reads it is told, Health says so, and nothing more is written.
+func TestDamageMet(t *testing.T) {
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	var cs tracking.Changeset
+	for i := range 2000 {
+		cs.Tasks = append(cs.Tasks, tracking.Task{ID: tracking.TaskID(fmt.Sprintf("task-%04d", i)), Notes: strings.Repeat("n", 200), CreatedAt: start})
+	}
+	if err := s.Commit(t.Context(), app, &cs); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	damagePages(t, path)
+
+	s = open(t, path, nil)
+	defer s.Close()
+	var met error
+	for _, task := range cs.Tasks {
+		if _, err := s.Task(t.Context(), app, task.ID); err != nil {
+			met = err
+		}
+	}
+	if !errors.Is(met, sqlite.ErrDamaged) || !errors.Is(met, tracking.ErrUnavailable) {
+		t.Errorf("reading met %v, want ErrDamaged and ErrUnavailable", met)
+	}
+	if err := s.Health(); !errors.Is(err, sqlite.ErrDamaged) {
+		t.Errorf("Health: %v", err)
+	}
+	if err := s.Commit(t.Context(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("Commit: %v", err)
+	}
+}
