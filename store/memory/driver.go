@@ -182,11 +182,7 @@ func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.Driv
 		c, skip = source.start(skip), 0
 	}
 	rows, more := take(c.next, skip, f.Limit, rest)
-	var page []tracking.Driver
-	for _, r := range rows {
-		page = append(page, r.copy())
-	}
-	return page, more, nil
+	return copies(rows, (*driverRow).copy), more, nil
 }
 
 // rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and a test for the rest of the filter,
@@ -295,7 +291,10 @@ func (s *Store) nearest(ctx context.Context, app tracking.AppID, find func(*appl
 
 // readHits reads the drivers of hits, and reports whether all of them were where they had been found.
 func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
-	var list []tracking.Driver
+	if len(hits) == 0 {
+		return nil, true
+	}
+	list := make([]tracking.Driver, 0, len(hits))
 	for _, h := range hits {
 		d := a.drivers.byID[h.ID].copy()
 		if !d.Position.Located() || d.Position.Fix.LngLat != h.At {

@@ -118,11 +118,7 @@ func (s *Store) Events(ctx context.Context, app tracking.AppID, f tracking.Event
 	}
 	rows, more, err := a.events.page(f)
 	a.mu.RUnlock()
-	var page []tracking.Event
-	for _, r := range rows {
-		page = append(page, r.event.Clone())
-	}
-	return page, more, err
+	return copies(rows, func(r *eventRow) tracking.Event { return r.event.Clone() }), more, err
 }
 
 // page finds the events of a filter.
@@ -233,9 +229,6 @@ func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking
 	}
 	c := f.notices.at(func(r *noticeRow) bool { return r.notice.ID > after })
 	rows, _ := take(c.next, 0, max(limit, 0), nil)
-	var page []tracking.Notice
-	for _, r := range rows {
-		page = append(page, r.notice)
-	}
+	page := copies(rows, func(r *noticeRow) tracking.Notice { return r.notice })
 	return page, after < f.purged || after > f.last, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,24 +69,33 @@ func TestDistanceFitsPosition(t *testing.T) {
 	}
 	commit(t, s, &cs)
 	here := tracking.LngLat{Lng: 13, Lat: 52}
-	ctx, cancel := context.WithCancel(t.Context())
+	move := func(r *rand.Rand, i, seq int) {
+		_, err := s.RecordFixes(context.Background(), app, tracking.FixBatch{DriverID: cs.Drivers[i].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
+			LngLat:  tracking.LngLat{Lng: 13 + r.Float64(), Lat: 52 + r.Float64()},
+			Time:    epoch.Add(time.Duration(seq) * time.Second),
+			Trusted: true,
+		}}})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range n {
+		move(rand.New(rand.NewPCG(0, uint64(i))), i, 0)
+	}
 	var movers sync.WaitGroup
+	defer movers.Wait()
+	var moving atomic.Int32
 	for w := range 2 {
+		moving.Add(1)
 		movers.Go(func() {
-			r := rand.New(rand.NewPCG(uint64(w), 0))
-			for i := 1; ctx.Err() == nil; i++ {
-				b := tracking.FixBatch{DriverID: cs.Drivers[r.IntN(n/2)*2+w].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
-					LngLat:  tracking.LngLat{Lng: 13 + r.Float64(), Lat: 52 + r.Float64()},
-					Time:    epoch.Add(time.Duration(i) * time.Second),
-					Trusted: true,
-				}}}
-				if _, err := s.RecordFixes(context.Background(), app, b); err != nil {
-					t.Error(err)
-				}
+			defer moving.Add(-1)
+			r := rand.New(rand.NewPCG(1, uint64(w)))
+			for i := range 10_000 {
+				move(r, r.IntN(n/2)*2+w, i+1)
 			}
 		})
 	}
-	for i := range 300 {
+	for i := 0; moving.Load() > 0; i++ {
 		var list []tracking.Driver
 		var err error
 		if i%2 == 0 {
@@ -96,12 +106,13 @@ func TestDistanceFitsPosition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if len(list) != n {
+			t.Fatalf("%d drivers, want %d", len(list), n)
+		}
 		for j, d := range list {
 			if d.Distance != tracking.Distance(here, d.Position.Fix.LngLat) || j > 0 && list[j-1].Distance > d.Distance {
 				t.Fatalf("place %d: %v m, but at %v", j, d.Distance, d.Position.Fix.LngLat)
 			}
 		}
 	}
-	cancel()
-	movers.Wait()
 }

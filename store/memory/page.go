@@ -73,3 +73,15 @@ func take[T any](walk func() (T, bool), skip, limit int, keep func(T) bool) (pag
 	}
 	return page, false
 }
+
+// copies returns a copy of each row; nil when there are none.
+func copies[R, T any](rows []R, copy func(R) T) []T {
+	if len(rows) == 0 {
+		return nil
+	}
+	list := make([]T, 0, len(rows))
+	for _, r := range rows {
+		list = append(list, copy(r))
+	}
+	return list
+}

@@ -249,11 +249,7 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 	}
 	found, more := a.tasks.page(f)
 	a.mu.RUnlock()
-	var page []tracking.Task
-	for _, t := range found {
-		page = append(page, t.Clone())
-	}
-	return page, more, nil
+	return copies(found, (*tracking.Task).Clone), more, nil
 }
 
 // page finds the tasks of a page.
@@ -291,10 +287,7 @@ func (x *tasks) page(f tracking.TaskFilter) (page []*tracking.Task, more bool) {
 		sources = []*list[*taskRow]{l}
 	}
 	rows, more := newest(sources, f.Page, (*taskRow).compare, keep)
-	for _, r := range rows {
-		page = append(page, r.task)
-	}
-	return page, more
+	return copies(rows, func(r *taskRow) *tracking.Task { return r.task }), more
 }
 
 // completedSince returns the tasks completed since then, in order of creation, if sorting them is less work than leaving the others out.

@@ -195,11 +195,7 @@ func (s *Store) Trips(ctx context.Context, app tracking.AppID, f tracking.TripFi
 	}
 	found, more := a.trips.page(f)
 	a.mu.RUnlock()
-	var page []tracking.Trip
-	for _, t := range found {
-		page = append(page, t.Clone())
-	}
-	return page, more, nil
+	return copies(found, (*tracking.Trip).Clone), more, nil
 }
 
 // page finds the trips of a page.
@@ -235,10 +231,7 @@ func (x *trips) page(f tracking.TripFilter) (page []*tracking.Trip, more bool) {
 		}
 	}
 	rows, more := newest([]*list[*tripRow]{source}, f.Page, (*tripRow).compare, keep)
-	for _, r := range rows {
-		page = append(page, r.trip)
-	}
-	return page, more
+	return copies(rows, func(r *tripRow) *tracking.Trip { return r.trip }), more
 }
 
 // Request implements [tracking.TripReader].
