@@ -1,6 +1,8 @@
 package sqlite
 
 import (
+	"context"
+	"fmt"
 	"io/fs"
 	"log/slog"
 
@@ -96,3 +98,12 @@ func Lookups() map[string]Query {
 
 // Reader is a connection to the file for reading.
 func (s *Store) Reader() (*sqlx.DB, error) { return s.readers, nil }
+
+// LimitPages makes SQLite say that the disk is full when the file has that many pages.
+func (s *Store) LimitPages(n int) error {
+	return s.write(context.Background(), false, func(x *tx) error {
+		var now int
+		err := x.get(&now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
+		return err
+	})
+}

@@ -1,0 +1,66 @@
+package sqlite_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// TestFullDiskOfItsOwn fills a small file system, of which root can make one for the test.
+func TestFullDiskOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=6m"); err != nil {
+		t.Skipf("no file system can be mounted here: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	path := filepath.Join(dir, "tracking.db")
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	ballast := filepath.Join(dir, "ballast")
+	writeFile(t, ballast, make([]byte, 3<<20))
+
+	changeset := func(i int) *tracking.Changeset {
+		cs := pair(i)
+		cs.Tasks[0].Notes = strings.Repeat("n", 20000)
+		return cs
+	}
+	acked := 0
+	var full error
+	for ; full == nil && acked < 1000; acked++ {
+		full = s.Commit(t.Context(), app, changeset(acked))
+	}
+	if acked--; !errors.Is(full, tracking.ErrUnavailable) {
+		t.Fatalf("after %d changes: %v", acked, full)
+	}
+	for range 20 { // it stays full
+		if err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
+			t.Fatalf("got error %v, want ErrUnavailable", err)
+		}
+	}
+	for i := range acked {
+		if !there(t, s, i) {
+			t.Errorf("changeset %d is lost", i)
+		}
+	}
+	if err := s.Health(); err != nil {
+		t.Errorf("Health: %v", err)
+	}
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Commit(t.Context(), app, changeset(1000)); err != nil {
+		t.Errorf("there is room again: %v", err)
+	}
+	if there(t, s, acked) {
+		t.Error("a refused change is there")
+	}
+}
