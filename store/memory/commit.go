@@ -365,7 +365,7 @@ func (c *change) putDriver(d tracking.Driver) {
 	c.app.nearby.Put(r.driver)
 }
 
-// deleteDriver removes a driver and all that is his.
+// deleteDriver removes a driver with everything that belongs to one.
 func (c *change) deleteDriver(r *driverRow) {
 	d := &r.driver
 	o := owner[tracking.DriverID]{c.app, d.ID}

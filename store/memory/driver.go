@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
-// driverRow is a driver with what belongs to him.
+// driverRow is a driver with requests, invite and fixes.
 type driverRow struct {
 	place
 	requests map[tracking.TrackingID]*tracking.Request
@@ -21,7 +21,7 @@ type driverRow struct {
 	mu     sync.Mutex
 	driver tracking.Driver
 	log    fixLog
-	aged   bool  // he is in the aging queue
+	aged   bool  // the row is in the aging queue
 	agedAt int64 // … with this time
 }
 
@@ -43,7 +43,7 @@ func newDrivers() drivers {
 	}
 }
 
-// insert adds a new driver. His CreatedAt and Seq are set.
+// insert adds a new driver, whose CreatedAt and Seq are set.
 func (x *drivers) insert(d tracking.Driver) *driverRow {
 	r := &driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}, driver: d}
 	x.byID[d.ID] = r
@@ -52,7 +52,7 @@ func (x *drivers) insert(d tracking.Driver) *driverRow {
 	return r
 }
 
-// replace puts d, with the position that he has, in the place of r's driver.
+// replace puts d in the place of r's driver; the position stays.
 func (x *drivers) replace(r *driverRow, d tracking.Driver) {
 	was := r.driver
 	d.Position = was.Position
@@ -68,7 +68,7 @@ func (x *drivers) remove(r *driverRow) {
 	delete(x.byID, r.driver.ID)
 }
 
-// enter puts r into the lists where he has not been as was (nil: in none).
+// enter puts r into the lists where it has not been as was (nil: in none).
 func (x *drivers) enter(r *driverRow, was *tracking.Driver) {
 	d := &r.driver
 	if was == nil || was.Available != d.Available {
@@ -87,7 +87,7 @@ func (x *drivers) enter(r *driverRow, was *tracking.Driver) {
 	}
 }
 
-// leave takes r out of the lists where he will not be as next (nil: in none).
+// leave takes r out of the lists where it will not be as next (nil: in none).
 func (x *drivers) leave(r *driverRow, next *tracking.Driver) {
 	d := &r.driver
 	if next == nil || next.Available != d.Available {
@@ -110,7 +110,7 @@ func has(d *tracking.Driver, key, value string) bool {
 	return ok && v == value
 }
 
-// copy returns the driver as he is.
+// copy returns the driver as of now.
 func (r *driverRow) copy() tracking.Driver {
 	r.mu.Lock()
 	d := r.driver
@@ -268,7 +268,7 @@ func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer
 // patience is how often nearest looks again without keeping fixes from coming in.
 const patience = 4
 
-// nearest reads the drivers that find returns. A driver may be elsewhere by the time he is read, and his distance would be wrong with his position;
+// nearest reads the drivers that find returns. One may be elsewhere by the time the row is read, and the distance would not fit the position;
 // then it looks again.
 func (s *Store) nearest(ctx context.Context, app tracking.AppID, find func(*application) []nearby.Hit) ([]tracking.Driver, error) {
 	for range patience {

@@ -169,7 +169,7 @@ type feeds struct {
 	all      list[*noticeRow] // by time
 }
 
-// feed is a driver's notices. It outlives them, and him, whose ids must not begin anew: an app that has been away would take old for new.
+// feed is a driver's notices. It outlives them, and the driver: were ids to begin anew, an app that has been away would take new notices for old.
 type feed struct {
 	last    int64 // the last id that was given
 	purged  int64 // the greatest id that has been purged

@@ -35,7 +35,7 @@ func byRequest(a, b *tracking.Request) int {
 	return cmp.Or(byRequestAge(*a, *b), strings.Compare(string(a.DriverID), string(b.DriverID)))
 }
 
-// setInvite gives a driver an invite instead of the one he had. The secrets are locked, too.
+// setInvite gives a driver an invite instead of the former one. The secrets are locked, too.
 func (s *Store) setInvite(a *application, d *driverRow, inv *tracking.Invite) {
 	s.dropInvite(a, d)
 	d.invite = inv
@@ -45,7 +45,7 @@ func (s *Store) setInvite(a *application, d *driverRow, inv *tracking.Invite) {
 	moveSecret(s.secrets.inviteCodes, o, tracking.Hash{}, inv.CodeHash)
 }
 
-// dropInvite takes a driver's invite away, if he has one. The secrets are locked, too.
+// dropInvite takes a driver's invite away, if there is one. The secrets are locked, too.
 func (s *Store) dropInvite(a *application, d *driverRow) {
 	if d.invite == nil {
 		return

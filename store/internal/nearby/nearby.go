@@ -1,7 +1,7 @@
 // Package nearby is the index of drivers that the stores share: who is nearest to a place, who may be offered a task there, and who has fallen silent.
 //
-// An [Index] holds the drivers of one application. A store puts a driver into it whenever his row changes ([Index.Put]), tells it of his fixes
-// ([Index.Move]), and takes him out when he is deleted ([Index.Remove]); rows stay the truth, the index holds no more than it needs to answer:
+// An [Index] holds the drivers of one application. A store puts a driver into it whenever the row changes ([Index.Put]), tells it of fixes
+// ([Index.Move]), and takes out who is deleted ([Index.Remove]); rows stay the truth, the index holds no more than it needs to answer:
 //
 //	var x nearby.Index
 //	x.Put(driver)                                     // after a commit
@@ -14,7 +14,7 @@
 //
 // # How it works
 //
-// Each driver with a position is in exactly one R-tree, chosen by what he may be asked for: off duty, silent, or on offer with 0, 1, 2 … open tasks.
+// Each driver with a position is in exactly one R-tree, chosen by what the driver may be asked for: off duty, silent, or on offer with 0, 1, 2 … open tasks.
 // A move touches one tree; a query looks only into the trees that can hold an answer, so that a single idle driver among a million busy ones
 // is found as fast as a crowd would be. A changed limit of open tasks changes which trees are looked at, and nothing in them.
 //
@@ -67,16 +67,16 @@ const (
 type entry struct {
 	id   tracking.DriverID
 	at   [2]float64 // longitude, latitude
-	tree int        // the tree he belongs to
+	tree int        // the tree that the driver belongs to
 
-	located bool  // he has a position, and is in that tree
+	located bool  // there is a position, and the driver is in that tree
 	open    int   // open tasks
 	seen    int64 // last sign of life, UTC ms
-	duty    int64 // when his availability last changed, UTC ms
+	duty    int64 // when the availability last changed, UTC ms
 
-	watched bool  // available and not silent: he is in the silence queue
-	due     int64 // what the silence queue has him under; never later than lastHeard
-	slot    int   // his place in it
+	watched bool  // available and not silent: in the silence queue
+	due     int64 // what the silence queue goes by; never later than lastHeard
+	slot    int   // the place in that queue
 }
 
 // lastHeard is the moment from which silence is counted, UTC ms.
@@ -89,7 +89,7 @@ func (x *Index) Len() int {
 	return len(x.drivers)
 }
 
-// Put brings the index up to date with a driver as he is now: his id, duty, open tasks and Position are read; nothing of d is kept but the id.
+// Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, OpenTasks and Position are read.
 func (x *Index) Put(d tracking.Driver) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -138,7 +138,7 @@ func treeOf(d tracking.Driver) int {
 	return min(onOffer+max(d.OpenTasks, 0), manyTasks)
 }
 
-// Move tells the index where a driver is and when he was last heard of. A driver that it does not hold is ignored.
+// Move tells the index where a driver is and when last heard of. A driver that it does not hold is ignored.
 func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

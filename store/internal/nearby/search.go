@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// Hit is a driver who was found, and where the index had him then. A store that reads the driver's row afterwards and finds him elsewhere
-// knows that he has moved meanwhile.
+// Hit is a driver who was found, and where the index had the driver then. A store that reads another position from the row afterwards
+// knows that the driver has moved meanwhile.
 type Hit struct {
 	ID       tracking.DriverID
 	Distance float64 // metres

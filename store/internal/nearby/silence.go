@@ -10,7 +10,7 @@ import (
 // Silence is a driver who has not been heard of.
 type Silence struct {
 	ID    tracking.DriverID
-	Since time.Time // the later of his last sign of life and of going on duty
+	Since time.Time // the later of the last sign of life and DutyAt
 }
 
 // Silent lists drivers, available and not yet silent, with a position or without, whose last sign of life and change of duty are both at or before
@@ -55,8 +55,8 @@ func (x *Index) watch(e *entry, on bool) {
 	e.watched = on
 }
 
-// silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver in the heap; instead it leaves him where he is,
-// too early, and he is put right when he comes up: once in a while, not with each fix.
+// silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver in the heap; instead it leaves the driver
+// where that is, too early, and the place is put right when it comes up: once in a while, not with each fix.
 type silenceQueue []*entry
 
 func (q silenceQueue) Len() int { return len(q) }
