@@ -113,6 +113,9 @@ func BenchmarkList(b *testing.B) {
 					page = append(page, all[len(all)-1-i].Clone())
 				}
 			}
+			if len(page) != 10 {
+				b.Fatal(len(page))
+			}
 		})
 	}
 }
