@@ -23,5 +23,9 @@ func TestMemory(t *testing.T) {
 }
 
 func TestFile(t *testing.T) {
-	storetest.Run(t, func(t testing.TB) tracking.Store { return open(t, filepath.Join(t.TempDir(), "tracking.db"), nil) })
+	storetest.Run(t, func(t testing.TB) tracking.Store { return open(t, filepath.Join(fastDir(t), "tracking.db"), nil) })
+}
+
+func TestDurable(t *testing.T) {
+	storetest.RunDurable(t, func(t testing.TB, dir string) tracking.Store { return open(t, filepath.Join(dir, "tracking.db"), nil) })
 }
