@@ -10,8 +10,8 @@ import (
 // MaxPlaintext is the most that a message holds, in bytes.
 const MaxPlaintext = maxPlaintext
 
-// MaxUnderway is how many events are remembered.
-const MaxUnderway = maxUnderway
+// Remember limits how many events are remembered.
+func (n *Notifier) Remember(limit int) { n.told.limit = limit }
 
 // SealWith encrypts with a given key and salt and no padding.
 func SealWith(sub tracking.PushSubscription, sender *ecdh.PrivateKey, salt, plaintext []byte) ([]byte, error) {
@@ -44,7 +44,7 @@ func Authorization(secret []byte, origin, contact string, now time.Time) (header
 // TopicOf is the Topic of an event's nth notice to a driver.
 func TopicOf(event string, nth int) string { return topicOf(event, nth) }
 
-// Underway is how many events are remembered.
+// Underway is how many events are remembered now.
 func (n *Notifier) Underway() int {
 	n.told.mu.Lock()
 	defer n.told.mu.Unlock()

@@ -192,26 +192,39 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// What is remembered stays bounded when a push service is down for a long time.
+// What is remembered stays bounded when a push service is down for a long time: the oldest events are told anew.
 func TestMemoryIsBounded(t *testing.T) {
-	svc, push, _ := bound(t, webpush.Options{}, func(p *phone, r *http.Request) (*http.Response, error) {
-		if r.URL.Path == "/down" {
+	const limit, more = 20, 5
+	var mu sync.Mutex
+	asked := map[string]int{}
+	svc, push, p := bound(t, webpush.Options{}, func(_ *phone, r *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		asked[r.URL.Path]++
+		if r.URL.Path == "/down" && asked[r.URL.Path] <= limit+more {
 			return nil, errors.New("down")
 		}
 		return &http.Response{StatusCode: http.StatusCreated, Body: http.NoBody, Request: r}, nil
 	})
-	sub := newPhone(t, "https://push.example.com/down", "").subscription()
-	if err := svc.SubscribePush(t.Context(), "d", sub); err != nil {
+	push.Remember(limit)
+	down := p.subscription()
+	down.Endpoint = "https://push.example.com/down"
+	if err := svc.SubscribePush(t.Context(), "d", down); err != nil {
 		t.Fatal(err)
 	}
-	for i := range webpush.MaxUnderway + 5 {
-		n := note(1, "d")
-		n.Event.ID = fmt.Sprint(i)
-		if err := push.Notify(t.Context(), n); err == nil {
-			t.Fatal("no error")
+	for attempt := 1; attempt <= 2; attempt++ {
+		for i := range limit + more {
+			n := note(attempt, "d")
+			n.Event.ID = fmt.Sprint(i)
+			if err := push.Notify(t.Context(), n); (err == nil) != (attempt == 2) {
+				t.Fatalf("attempt %d: %v", attempt, err)
+			}
+			if got := push.Underway(); got > limit {
+				t.Fatalf("%d events are remembered, want at most %d", got, limit)
+			}
 		}
 	}
-	if got := push.Underway(); got != webpush.MaxUnderway {
-		t.Errorf("%d events are remembered, want %d", got, webpush.MaxUnderway)
+	if want := map[string]int{"/capability": limit + more + more, "/down": 2 * (limit + more)}; !cmp.Equal(asked, want) {
+		t.Errorf("asked %v, want %v", asked, want)
 	}
 }

@@ -10,6 +10,8 @@ const maxUnderway = 10_000
 
 // told remembers, for events that are to be tried again, which browsers are done with.
 type told struct {
+	limit int // of events
+
 	mu       sync.Mutex
 	underway map[eventKey]map[target]bool // true: the browser's push service has refused the message for good
 	oldest   []eventKey                   // in order of their first try; may name some that are over
@@ -68,7 +70,7 @@ func (t *told) keep(key eventKey, messages []*message) {
 			done[m.target()] = m.finally
 		}
 	}
-	for len(t.underway) > maxUnderway || len(t.oldest) > 2*maxUnderway {
+	for len(t.underway) > t.limit || len(t.oldest) > 2*t.limit {
 		delete(t.underway, t.oldest[0])
 		t.oldest = t.oldest[1:]
 	}

@@ -119,7 +119,7 @@ var errNoService = errors.New("webpush: the Notifier has no Service yet; give it
 
 // New makes a notifier for the drivers of svc. svc may be nil when it is still to be made, with this notifier in its options; then [Notifier.Bind] gives it.
 func New(svc *tracking.Service, opts *Options) (*Notifier, error) {
-	n := &Notifier{told: told{underway: map[eventKey]map[target]bool{}}}
+	n := &Notifier{told: told{limit: maxUnderway, underway: map[eventKey]map[target]bool{}}}
 	if opts != nil {
 		n.opts = *opts
 	}
@@ -215,7 +215,7 @@ func (n *Notifier) Notify(ctx context.Context, note tracking.Notification) error
 		return &tracking.NotifyError{Err: err}
 	}
 	if note.Attempt <= 1 {
-		n.told.forget(key) // it is replayed, for all
+		n.told.forget(key) // of a try before it was given up; now it is for all again
 	}
 	messages = n.told.without(key, messages)
 	if len(messages) > 0 {
@@ -273,20 +273,12 @@ func (n *Notifier) payload(app tracking.AppID, notice tracking.Notice) ([]byte, 
 		Kind: notice.Kind, ID: notice.ID, EventID: notice.EventID, TaskID: notice.TaskID, TrackingID: notice.TrackingID,
 		Time: notice.Time.UTC().Format("2006-01-02T15:04:05.000Z"), Tag: strconv.FormatInt(notice.ID, 10), Title: n.opts.Title(app, notice.Kind),
 	}
-	b, err := marshal(p)
+	b, err := json.Marshal(p)
 	if err == nil && len(b) > maxPlaintext {
 		p.Title = ""
-		b, err = marshal(p)
+		b, err = json.Marshal(p)
 	}
 	return b, err
-}
-
-func marshal(p Payload) ([]byte, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(p)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // topicOf is the event's id, if a Topic can be that: at most 32 characters of the base64url alphabet (RFC 8030, section 5.4). The second notice of an event to the same driver must not

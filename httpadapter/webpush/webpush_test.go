@@ -372,13 +372,20 @@ func TestRetriesReachTheRest(t *testing.T) {
 	if got := len(w.endpoints("a")); got != 4 {
 		t.Errorf("%d browsers are known, want 4", got)
 	}
+	if got := w.push.Underway(); got != 0 {
+		t.Errorf("%d events are remembered, want none", got)
+	}
 }
 
 // The same event of another application is another event.
 func TestApplicationsApart(t *testing.T) {
 	w := newWorld(t, webpush.Options{})
-	own, other := w.driver(w.Service, "d", 2), w.driver(w.ForApp("other"), "d", 2)
-	own[1].answers(status(http.StatusServiceUnavailable))
+	phones := w.driver(w.Service, "d", 2)
+	phones[1].answers(status(http.StatusServiceUnavailable))
+	w.driver(w.ForApp("other"), "d", 0)
+	if err := w.ForApp("other").SubscribePush(t.Context(), "d", phones[0].subscription()); err != nil { // one browser for both
+		t.Fatal(err)
+	}
 	if err := w.push.Notify(t.Context(), note(1, "d")); err == nil {
 		t.Error("no error")
 	}
@@ -387,13 +394,34 @@ func TestApplicationsApart(t *testing.T) {
 	if err := w.push.Notify(t.Context(), there); err != nil {
 		t.Error(err)
 	}
-	for i, p := range other {
-		if len(p.messages()) != 1 {
-			t.Errorf("phone %d of the other application got %d messages, want 1", i+1, len(p.messages()))
-		}
+	if got := []int{phones[0].requests(), phones[1].requests()}; !cmp.Equal(got, []int{2, 1}) {
+		t.Errorf("told %v times, want [2 1]", got)
 	}
-	if len(own[0].messages()) != 1 {
-		t.Errorf("a phone of this application got %d messages, want 1", len(own[0].messages()))
+}
+
+// A first try is for all: the event is new, or was given up and is replayed.
+func TestReplay(t *testing.T) {
+	w := newWorld(t, webpush.Options{})
+	phones := w.driver(w.Service, "d", 2)
+	phones[1].answers(func(w http.ResponseWriter, nth int) {
+		if nth == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	})
+	if err := w.push.Notify(t.Context(), note(1, "d")); err == nil {
+		t.Error("no error")
+	}
+	if got := w.push.Underway(); got != 1 {
+		t.Errorf("%d events are remembered, want 1", got)
+	}
+	if err := w.push.Notify(t.Context(), note(1, "d")); err != nil {
+		t.Error(err)
+	}
+	if got := []int{phones[0].requests(), phones[1].requests()}; !cmp.Equal(got, []int{2, 2}) {
+		t.Errorf("told %v times, want [2 2]", got)
+	}
+	if got := w.push.Underway(); got != 0 {
+		t.Errorf("%d events are remembered, want none", got)
 	}
 }
 
