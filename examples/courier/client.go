@@ -27,6 +27,27 @@ type client struct {
 	token    string    // of the app; "" before joining
 }
 
+// phoneApps is how phone apps are set up for the driver.
+type phoneApps struct {
+	IngestURL string `json:"ingest_url"`
+	Apps      []struct {
+		Name     string `json:"name"`
+		Template string `json:"template"`
+	} `json:"apps"`
+}
+
+// phoneApps asks how to set up phone apps.
+func (c *client) phoneApps(ctx context.Context) (phoneApps, error) {
+	var data phoneApps
+	if err := c.call(ctx, http.MethodGet, "/v1/driver/phone", nil, &data); err != nil {
+		return data, fmt.Errorf("asking for the address of phone apps failed: %w", err)
+	}
+	if data.IngestURL == "" {
+		return data, errors.New("the server gave no address for phone apps")
+	}
+	return data, nil
+}
+
 func newClient(server string, patience time.Duration, log io.Writer) *client {
 	return &client{
 		http: &http.Client{
@@ -163,6 +184,9 @@ func (p *appPhone) stop(ctx context.Context, at time.Time) error {
 	return nil
 }
 
+// finish has nothing to do: every batch has been answered.
+func (p *appPhone) finish(context.Context) ([]tracking.FixOutcome, error) { return nil, nil }
+
 func timestamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
 const (
@@ -171,16 +195,21 @@ const (
 	maxAnswer = 4 << 20 // bytes
 )
 
-// post makes a call and reads data of its answer into data, unless that is nil. A call that may succeed later is made again until patience ends:
-// all the calls of a driver may be repeated.
+// post makes a call with a body; see call.
 func (c *client) post(ctx context.Context, path string, request, data any) error {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return err
 	}
+	return c.call(ctx, http.MethodPost, path, body, data)
+}
+
+// call makes a call and reads data of its answer into data, unless that is nil. A call that may succeed later is made again until patience ends:
+// all the calls of a driver may be repeated.
+func (c *client) call(ctx context.Context, method, path string, body []byte, data any) error {
 	began, wait := time.Now(), firstWait
 	for {
-		after, err := c.once(ctx, path, body, data)
+		after, err := c.once(ctx, method, path, body, data)
 		if err == nil || after < 0 || ctx.Err() != nil {
 			return err
 		}
@@ -189,25 +218,23 @@ func (c *client) post(ctx context.Context, path string, request, data any) error
 			return err
 		}
 		fmt.Fprintf(c.log, "%v; trying again in %v\n", err, pause)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := sleep(ctx, pause); err != nil {
+			return err
 		}
 		wait = min(2*wait, maxWait)
 	}
 }
 
 // once makes a call. With an error comes how long to wait at least before it is made again; negative: it will not help.
-func (c *client) once(ctx context.Context, path string, body []byte, data any) (time.Duration, error) {
+func (c *client) once(ctx context.Context, method, path string, body []byte, data any) (time.Duration, error) {
 	const never = -1
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.server+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
 	if err != nil {
 		return never, err
 	}
-	req.Header.Set("Content-Type", "application/json")
+	if method == http.MethodPost {
+		req.Header.Set("Content-Type", "application/json")
+	}
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
@@ -249,6 +276,18 @@ func (c *client) once(ctx context.Context, path string, body []byte, data any) (
 		return never, fmt.Errorf("the server's answer cannot be read: %w", err)
 	}
 	return 0, nil
+}
+
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // busy says how long a server that cannot answer now asks to be left alone; negative when its answer is final.

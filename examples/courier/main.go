@@ -3,6 +3,10 @@
 //
 //	go run ./examples/courier -code 123456 drive.gpx
 //	go run ./examples/courier -code 123456 -fast munich-1hz.json
+//
+// With -as it is a phone GPS app instead, which sends to the driver's ingest address in its own way; the trip still goes by the driver's app.
+//
+//	go run ./examples/courier -code 123456 -as owntracks -offline 5m -twice drive.gpx
 package main
 
 import (
@@ -16,6 +20,8 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,7 +65,11 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	server := flags.String("server", "", "base `URL` of the server; default the one of the invite link, else "+defaultServer)
 	code := flags.String("code", "", "6-digit invite `CODE` to join with, or the invite's link")
 	trackingID := flags.String("tracking-id", "", "tracking `ID` of the trip to start; by default one is made")
-	fast := flags.Bool("fast", false, "start the trip in the past and send everything at once, in batches")
+	as := flags.String("as", "", "send as this phone `APP` does: "+strings.Join(appNames(), "|")+"; default the driver app of the service")
+	var how manner
+	flags.BoolVar(&how.fast, "fast", false, "start the trip in the past and send everything at once, in batches")
+	flags.DurationVar(&how.offline, "offline", 0, "be offline for `DURATION` in the middle of the drive, and send what was measured then later than what is newer")
+	flags.BoolVar(&how.twice, "twice", false, "send the last batch again, as if its answer had been lost")
 	patience := flags.Duration("patience", time.Minute, "how long a call is tried again while the server cannot be reached or is busy")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -79,6 +89,10 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 		return wrong("exactly one FILE must be given, after the flags")
 	case *patience < 0:
 		return wrong("-patience cannot be negative")
+	case how.offline < 0:
+		return wrong("-offline cannot be negative")
+	case *as != "" && !slices.Contains(appNames(), *as):
+		return wrong("-as must be one of " + strings.Join(appNames(), ", "))
 	}
 	invite := parseInvite(*code)
 	base := firstOf(*server, invite.server, defaultServer)
@@ -110,7 +124,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) error {
 	if err := c.setAvailability(ctx, true); err != nil {
 		return err
 	}
-	rep, err := play(ctx, &appPhone{client: c, trackingID: *trackingID, out: out}, tr.Points, *fast)
+	app := &appPhone{client: c, trackingID: *trackingID, out: out}
+	var p phone = app
+	if *as != "" {
+		if p, err = newGPSPhone(ctx, app, *as); err != nil {
+			return err
+		}
+	}
+	rep, err := play(ctx, p, tr.Points, how)
 	rep.print(out)
 
 	// The driver goes off duty also when the drive was interrupted: nobody is there to take a task.

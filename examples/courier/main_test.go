@@ -315,6 +315,8 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-code", "1"}, "exactly one FILE"},
 		{[]string{"-code", "1", "a", "b"}, "exactly one FILE"},
 		{[]string{"-code", "1", "-patience", "-1s", "a"}, "-patience cannot be negative"},
+		{[]string{"-code", "1", "-offline", "-1s", "a"}, "-offline cannot be negative"},
+		{[]string{"-code", "1", "-as", "foursquare", "a"}, "-as must be one of traccar8, traccar9, traccar10, osmand, gpslogger, owntracks, overland"},
 		{[]string{"-code", "1", "-server", "localhost:8080", "a"}, "http://HOST:PORT"},
 		{[]string{"-nonsense"}, "flag provided but not defined"},
 	} {
@@ -327,7 +329,7 @@ func TestCommandLine(t *testing.T) {
 	if !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h gives error %v", err)
 	}
-	for _, name := range []string{"-server URL", "-code CODE", "-tracking-id ID", "-fast", "-patience"} {
+	for _, name := range []string{"-server URL", "-code CODE", "-tracking-id ID", "-as APP", "-fast", "-offline DURATION", "-twice", "-patience"} {
 		if !strings.Contains(log, name) {
 			t.Errorf("-h does not document %s", name)
 		}

@@ -20,6 +20,9 @@ type phone interface {
 	// send sends at most maxBatch points and returns what became of each.
 	send(ctx context.Context, points []trace.Point) ([]tracking.FixOutcome, error)
 
+	// finish sends what the phone by itself sends at the end of a drive, and returns what became of each of those points.
+	finish(ctx context.Context) ([]tracking.FixOutcome, error)
+
 	// stop stops the trip, as of at.
 	stop(ctx context.Context, at time.Time) error
 }
@@ -27,11 +30,18 @@ type phone interface {
 // maxBatch keeps a batch well below what one call may carry: 1,000 fixes and 1 MiB.
 const maxBatch = 500
 
+// manner is how a drive is played.
+type manner struct {
+	fast    bool          // it ends now and is sent at once
+	offline time.Duration // in its middle the phone is offline for so long
+	twice   bool          // the last batch is sent again
+}
+
 // play drives along the points, at least one. It stops the trip also when ctx ends or a batch cannot be sent.
-func play(ctx context.Context, p phone, points []trace.Point, fast bool) (report, error) {
+func play(ctx context.Context, p phone, points []trace.Point, how manner) (report, error) {
 	rep := report{outcomes: map[tracking.FixOutcome]int{}}
 	anchor := points[0]
-	if fast {
+	if how.fast {
 		anchor = points[len(points)-1]
 	}
 	points = shifted(points, time.UnixMilli(time.Now().UnixMilli()).UTC().Sub(anchor.Time))
@@ -40,7 +50,7 @@ func play(ctx context.Context, p phone, points []trace.Point, fast bool) (report
 		return rep, err
 	}
 	end := points[len(points)-1].Time
-	err := drive(ctx, p, points, &rep)
+	err := drive(ctx, p, points, how, &rep)
 	if err != nil {
 		end = time.Now()
 	}
@@ -55,42 +65,77 @@ func play(ctx context.Context, p phone, points []trace.Point, fast bool) (report
 	return rep, err
 }
 
-// drive sends each point once its time has come.
-func drive(ctx context.Context, p phone, points []trace.Point, rep *report) error {
+// drive sends each point once its time has come. What was measured offline waits until the phone is online again, and then for a moment when nothing newer is due.
+func drive(ctx context.Context, p phone, points []trace.Point, how manner, rep *report) error {
+	live, held, online := split(points, how.offline)
 	rep.left = len(points)
-	for rep.left > 0 {
-		rest := points[len(points)-rep.left:]
+	var batch []trace.Point
+	for len(live)+len(held) > 0 {
 		now := time.Now()
-		due, _ := slices.BinarySearchFunc(rest, now, func(p trace.Point, now time.Time) int {
+		due, _ := slices.BinarySearchFunc(live, now, func(p trace.Point, now time.Time) int {
 			if p.Time.After(now) {
 				return 1
 			}
 			return -1
 		})
-		if due == 0 {
-			wait := time.NewTimer(rest[0].Time.Sub(now))
-			select {
-			case <-wait.C:
-			case <-ctx.Done():
-				wait.Stop()
-				return ctx.Err()
+		from := &live
+		switch {
+		case due > 0:
+		case len(held) > 0 && !now.Before(online):
+			from, due = &held, len(held)
+		default:
+			next := online
+			if len(held) == 0 || len(live) > 0 && live[0].Time.Before(online) {
+				next = live[0].Time
+			}
+			if err := sleep(ctx, next.Sub(now)); err != nil {
+				return err
 			}
 			continue
 		}
-		batch := rest[:min(due, maxBatch)]
-		outcomes, err := p.send(ctx, batch)
-		if err != nil {
+		batch = (*from)[:min(due, maxBatch)]
+		if err := send(ctx, p, batch, rep); err != nil {
 			return err
 		}
-		if len(outcomes) != len(batch) {
-			return fmt.Errorf("the server answered %d outcomes for %d fixes", len(outcomes), len(batch))
-		}
-		for _, o := range outcomes {
-			rep.outcomes[o]++
-		}
+		*from = (*from)[len(batch):]
 		rep.left -= len(batch)
 	}
+	if how.twice {
+		if err := send(ctx, p, batch, rep); err != nil {
+			return err
+		}
+	}
+	outcomes, err := p.finish(ctx)
+	rep.count(outcomes)
+	return err
+}
+
+func send(ctx context.Context, p phone, batch []trace.Point, rep *report) error {
+	outcomes, err := p.send(ctx, batch)
+	if err != nil {
+		return err
+	}
+	if len(outcomes) != len(batch) {
+		return fmt.Errorf("the server answered %d outcomes for %d fixes", len(outcomes), len(batch))
+	}
+	rep.count(outcomes)
 	return nil
+}
+
+// split takes out what is measured while the phone is offline: for so long in the middle of the drive, until online.
+func split(points []trace.Point, offline time.Duration) (live, held []trace.Point, online time.Time) {
+	first, last := points[0].Time, points[len(points)-1].Time
+	middle := first.Add(last.Sub(first) / 2)
+	from := middle.Add(-offline / 2)
+	online = from.Add(offline)
+	for _, pt := range points {
+		if !pt.Time.Before(from) && pt.Time.Before(online) {
+			held = append(held, pt)
+		} else {
+			live = append(live, pt)
+		}
+	}
+	return live, held, online
 }
 
 // shifted moves points in time.
@@ -109,6 +154,12 @@ type report struct {
 	interrupted bool // by the user
 }
 
+func (r report) count(outcomes []tracking.FixOutcome) {
+	for _, o := range outcomes {
+		r.outcomes[o]++
+	}
+}
+
 // outcomeWords are all outcomes with what they mean for the path, the kept ones first.
 var outcomeWords = [...]struct {
 	outcome tracking.FixOutcome
@@ -121,6 +172,8 @@ var outcomeWords = [...]struct {
 	{tracking.FixOffDuty, "dropped: off duty, and outside of every trip"},
 	{tracking.FixFuture, "dropped: more than two minutes ahead of the server's clock"},
 	{tracking.FixInvalid, "dropped: wrong in itself"},
+	{taken, "acknowledged: phone apps are not told more"},
+	{lost, "given up after three attempts"},
 }
 
 func (r report) print(out io.Writer) {

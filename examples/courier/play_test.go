@@ -61,6 +61,10 @@ func (p *fakePhone) send(ctx context.Context, points []trace.Point) ([]tracking.
 	return outcomes, p.err["send"]
 }
 
+func (p *fakePhone) finish(context.Context) ([]tracking.FixOutcome, error) {
+	return nil, nil
+}
+
 func (p *fakePhone) stop(ctx context.Context, at time.Time) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -187,7 +191,7 @@ func TestPlay(t *testing.T) {
 				}
 				p := tt.phone
 				p.began = time.Now()
-				rep, err := play(ctx, &p, tt.points, tt.fast)
+				rep, err := play(ctx, &p, tt.points, manner{fast: tt.fast})
 				if diff := cmp.Diff(tt.want, p.calls); diff != "" {
 					t.Errorf("calls of the phone (-want +got):\n%s", diff)
 				}
@@ -210,7 +214,7 @@ func TestPlayInBatches(t *testing.T) {
 		}
 		points := drawn(seconds...)
 		p := fakePhone{began: time.Now()}
-		rep, err := play(t.Context(), &p, points, true)
+		rep, err := play(t.Context(), &p, points, manner{fast: true})
 		if err != nil || rep.outcomes[tracking.FixLive] != len(points) || rep.left != 0 {
 			t.Fatalf("report %+v, error %v; want all of %d points sent", rep, err, len(points))
 		}
