@@ -1,14 +1,16 @@
 // Builds src into dist. The output depends on nothing but the sources and the locked packages, so that CI can compare it with what is committed.
 
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 
 const root = import.meta.dirname;
 process.chdir(root);
-const out = 'dist/assets';
-rmSync('dist', { recursive: true, force: true });
+// Built beside and then swapped: a Go build at the same time finds the whole of one or of the other.
+const dist = 'dist.new';
+const out = dist + '/assets';
+rmSync(dist, { recursive: true, force: true });
 mkdirSync(out, { recursive: true });
 
 // What Leaflet brings that we do not use, or that our Content-Security-Policy forbids.
@@ -83,7 +85,7 @@ for (const file of readdirSync('icons').sort()) {
 }
 
 // What the driver app needs offline: its script with the chunks it may load, its style and its icon.
-const needed = new Set([entries['driver.css'], entries['icon.svg']]);
+const needed = new Set([entries['driver.css'], entries['icon.svg'], entries['icon-192.png']]);
 const follow = (file) => {
   if (needed.has(basename(file))) return;
   needed.add(basename(file));
@@ -94,13 +96,13 @@ const version = createHash('sha256').update([...needed].sort().join()).digest('h
 await build({
   ...common,
   entryPoints: ['src/worker/sw.ts'],
-  outfile: 'dist/sw.js',
+  outfile: dist + '/sw.js',
   format: 'iife',
-  define: { ASSETS: JSON.stringify([...needed].sort()), VERSION: JSON.stringify(version) },
+  define: { ASSETS: JSON.stringify([...needed].sort()), VERSION: JSON.stringify(version), ICON: JSON.stringify(entries['icon-192.png']) },
 });
 
 const sorted = Object.fromEntries(Object.entries(entries).sort(([a], [b]) => (a < b ? -1 : 1)));
-writeFileSync('dist/entries.json', JSON.stringify(sorted, null, 2) + '\n');
+writeFileSync(dist + '/entries.json', JSON.stringify(sorted, null, 2) + '\n');
 
 // The licences of what is bundled, from the packages themselves.
 const bundled = new Set();
@@ -117,4 +119,7 @@ for (const name of [...bundled].sort()) {
   const file = readdirSync(dir).find((f) => /^licen[cs]e/i.test(f));
   licences += `\n${'-'.repeat(72)}\n${name} ${version} (${license})\n\n${readFileSync(join(dir, file), 'utf8').replace(/\r\n/g, '\n').trim()}\n`;
 }
-writeFileSync('dist/LICENSES.txt', licences);
+writeFileSync(dist + '/LICENSES.txt', licences);
+
+rmSync('dist', { recursive: true, force: true });
+renameSync(dist, 'dist');

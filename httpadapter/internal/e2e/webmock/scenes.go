@@ -40,11 +40,11 @@ func trackScenes(now time.Time) map[string]map[string]any {
 		"position": object{"lnglat": at, "time": ago(4 * time.Second), "bearing": 90, "live": true},
 		"eta":      object{"time": ms(now.Add(7 * time.Minute)), "computed_at": ago(0), "source": "estimate"},
 	})
-	over := merge(under, object{"status": "completed", "position": nil, "eta": nil, "path": [][2]float64{}, "ended_at": ago(3 * time.Minute)})
+	over := merge(under, object{"status": "completed", "driver": nil, "position": nil, "eta": nil, "path": [][2]float64{}, "ended_at": ago(3 * time.Minute)})
 	shop := object{"address": "Bakery, Mill Lane 3", "lnglat": route[len(route)*5/6]}
 	return map[string]map[string]any{
 		"ordered":       base,
-		"assigned":      merge(base, driver, object{"status": "assigned"}),
+		"assigned":      merge(base, object{"status": "assigned"}),
 		"on_the_way":    under,
 		"to_pickup":     merge(under, object{"type": 3, "place": shop}),
 		"picked_up":     merge(under, object{"type": 3, "picked_up_at": ago(5 * time.Minute)}),
@@ -53,7 +53,7 @@ func trackScenes(now time.Time) map[string]map[string]any {
 		"delivered":     merge(over, object{"outcome": "succeeded"}),
 		"collected":     merge(over, object{"outcome": "succeeded", "type": 1}),
 		"not_delivered": merge(over, object{"outcome": "failed"}),
-		"cancelled":     merge(over, object{"outcome": "cancelled", "started_at": nil, "driver": nil}),
+		"cancelled":     merge(over, object{"outcome": "cancelled", "started_at": nil}),
 		"trip":          merge(under, object{"kind": "trip", "type": nil, "status": "1", "order_id": ""}),
 		"trip_ended":    merge(over, object{"kind": "trip", "type": nil, "status": "2", "order_id": ""}),
 		"long":          merge(under, object{"order_id": "INV/2024/17-with-a-very-long-reference-that-does-not-break-by-itself-0123456789", "driver": object{"name": arabicName}, "place": object{"address": longAddress, "lnglat": door}}),

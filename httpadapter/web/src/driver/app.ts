@@ -326,7 +326,7 @@ export class App {
     this.alarm.ring();
     this.tell('news', words, n.kind === 'assigned' || n.kind === 'updated' ? n.task_id : undefined);
     if (document.hidden && typeof Notification !== 'undefined' && Notification.permission === 'granted') {
-      void navigator.serviceWorker?.ready.then((r) => r.showNotification(words, { tag: n.id, data: this.appUrl })).catch(() => {});
+      void navigator.serviceWorker?.ready.then((r) => r.showNotification(words, { tag: n.id, body: this.config.name, data: location.origin + this.appUrl })).catch(() => {});
     }
   }
 

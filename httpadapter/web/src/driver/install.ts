@@ -26,6 +26,11 @@ export class Install {
         this.updated = true;
         this.changed();
       });
+      // A notice was tapped while the app was open.
+      navigator.serviceWorker.addEventListener('message', (e) => {
+        const hash = (e.data as { open?: unknown } | null)?.open;
+        if (typeof hash === 'string' && hash.startsWith('#task/')) location.hash = hash;
+      });
       // Without it (a private window, no HTTPS) the app works, but only with a network.
       navigator.serviceWorker.register(base + '/driver/sw.js', { scope: base + '/driver/' }).catch(() => {});
     }

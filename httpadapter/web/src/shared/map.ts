@@ -46,6 +46,8 @@ const latLng = (p: LngLat): L.LatLngTuple => [p[1], p[0]];
 
 export class LiveMap {
   readonly map: L.Map;
+  private readonly box: HTMLElement;
+  private readonly resized: ResizeObserver;
   private readonly zoom: L.Control.Zoom;
   private vehicle: L.Marker | null = null;
   private readonly line: L.Polyline;
@@ -63,7 +65,10 @@ export class LiveMap {
   private byUser = false;
 
   constructor(private readonly o: MapOptions) {
-    this.map = L.map(o.element, {
+    this.box = o.element.ownerDocument.createElement('div');
+    this.box.className = 'map';
+    o.element.append(this.box);
+    this.map = L.map(this.box, {
       zoomControl: false,
       attributionControl: false,
       worldCopyJump: false,
@@ -75,8 +80,8 @@ export class LiveMap {
       markerZoomAnimation: !o.reducedMotion,
       inertia: !o.reducedMotion,
     });
-    o.element.setAttribute('aria-label', o.label);
-    o.element.setAttribute('role', 'application');
+    this.box.setAttribute('aria-label', o.label);
+    this.box.setAttribute('role', 'application');
     this.zoom = L.control
       .zoom({ position: 'topright', zoomInTitle: o.t('track.map.zoom_in'), zoomOutTitle: o.t('track.map.zoom_out') })
       .addTo(this.map);
@@ -93,27 +98,27 @@ export class LiveMap {
     // Leaflet tells of a zoom in a later frame, so that ours could not be told from the reader's: listen to what he does instead.
     this.map.on('dragstart', user);
     for (const event of ['wheel', 'dblclick', 'keydown', 'click']) {
-      o.element.addEventListener(event, (e) => {
+      this.box.addEventListener(event, (e) => {
         const target = e.target as Element;
         if (event === 'click' && !target.closest('.leaflet-control-zoom')) return;
         if (event === 'keydown' && !/^(Arrow|[-+=]$)/.test((e as KeyboardEvent).key)) return;
         user();
       });
     }
-    o.element.addEventListener('touchstart', (e) => {
+    this.box.addEventListener('touchstart', (e) => {
       if (e.touches.length > 1) user();
     }, { passive: true });
-    new ResizeObserver(() => {
+    this.resized = new ResizeObserver(() => {
       this.map.invalidateSize({ animate: false });
       if (!this.byUser) this.fit(false);
-    }).observe(o.element);
+    });
+    this.resized.observe(this.box);
   }
 
   private background(): void {
     const tiles = this.o.tiles;
     if (!tiles) {
       new Grid({ tileSize: 256, updateWhenZooming: false }).addTo(this.map);
-      this.o.element.classList.add('no-tiles');
       return;
     }
     const own = this.o.dark && tiles.dark_url;
@@ -247,15 +252,18 @@ export class LiveMap {
     if (out || roomy) this.fit(true);
   }
 
-  /** Moves to a place and keeps it in view as it moves, for the driver's own map. */
-  show(at: LngLat, zoom: number): void {
-    this.map.setView(latLng(at), zoom, { animate: false });
-    this.fitted = true;
+  focus(): void {
+    this.box.focus();
   }
 
   remove(): void {
     cancelAnimationFrame(this.frame);
-    this.map.remove();
+    this.glide = null;
+    this.resized.disconnect();
+    this.box.remove();
+    // Leaflet's own animations go on for a moment, and would stumble over a map that is no more.
+    this.map.stop();
+    setTimeout(() => this.map.remove(), 1000);
   }
 }
 

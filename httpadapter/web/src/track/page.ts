@@ -242,7 +242,7 @@ function start(): void {
 $('recenter').addEventListener('click', () => {
   show('recenter', false);
   map?.recenter();
-  $('map').focus();
+  map?.focus();
 });
 
 addEventListener('online', () => pause.wake());

@@ -6,6 +6,7 @@ export {};
 declare const self: ServiceWorkerGlobalScope;
 declare const ASSETS: string[];
 declare const VERSION: string;
+declare const ICON: string;
 
 const scope = new URL(self.registration.scope); // …/driver/
 const cacheName = `tracking-driver-${scope.pathname}-${VERSION}`;
@@ -59,9 +60,38 @@ async function file(request: Request): Promise<Response> {
 }
 
 interface Pushed {
-  title?: string;
-  body?: string;
+  kind?: string; // of the notice
+  task_id?: string;
   tag?: string;
+  title?: string;
+}
+
+interface Shell {
+  name: string;
+  words: Record<string, string>;
+}
+
+/** The name and the words of the shell that was kept: a pushed notice names its kind only, and there may be no network. */
+async function kept(): Promise<Shell | null> {
+  try {
+    const cached = await caches.match(scope.href);
+    const block = /<script type="application\/json" id="config">(.*?)<\/script>/s.exec((await cached?.text()) ?? '');
+    return block ? (JSON.parse(block[1]!) as Shell) : null;
+  } catch {
+    return null;
+  }
+}
+
+async function show(p: Pushed): Promise<void> {
+  const s = await kept();
+  const news = s?.words['driver.notice.' + p.kind];
+  const task = (p.kind === 'assigned' || p.kind === 'updated') && p.task_id ? '#task/' + encodeURIComponent(p.task_id) : '';
+  await self.registration.showNotification(p.title || news || s?.name || '…', {
+    body: p.title || news ? (s?.name ?? '') : '',
+    tag: p.tag ?? 'tracking',
+    icon: new URL('assets/' + ICON, scope).href,
+    data: scope.href + task,
+  });
 }
 
 self.addEventListener('push', (e) => {
@@ -71,13 +101,7 @@ self.addEventListener('push', (e) => {
   } catch {
     // A push without a body still means: look.
   }
-  e.waitUntil(
-    self.registration.showNotification(p.title || 'New notice', {
-      body: p.body ?? '',
-      tag: p.tag ?? 'tracking',
-      data: scope.href,
-    }),
-  );
+  e.waitUntil(show(p));
 });
 
 self.addEventListener('notificationclick', (e) => {
@@ -86,8 +110,13 @@ self.addEventListener('notificationclick', (e) => {
     (async () => {
       const open = await self.clients.matchAll({ type: 'window' });
       const app = open.find((c) => c.url.startsWith(scope.href));
-      if (app) await app.focus();
-      else await self.clients.openWindow(scope.href);
+      const target = typeof e.notification.data === 'string' ? e.notification.data : scope.href;
+      if (!app) {
+        await self.clients.openWindow(target);
+        return;
+      }
+      await app.focus();
+      if (target !== scope.href) app.postMessage({ open: new URL(target).hash });
     })(),
   );
 });

@@ -1,0 +1,247 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+const apiKey = "the-key"
+
+// service is the whole of it behind two servers: one for the application and its customers, one that drivers reach over a network of their own.
+type service struct {
+	*testing.T
+	svc    *tracking.Service
+	url    string
+	driver string // the same, over the driver's network
+	gate   *gate
+}
+
+func newService(t *testing.T) *service {
+	t.Helper()
+	logger := slog.New(slog.DiscardHandler)
+	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{apiKey: {}}, Logger: logger})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &service{T: t, svc: svc, gate: &gate{next: h}}
+	public := httptest.NewServer(h)
+	s.url = public.URL
+	s.gate.server = httptest.NewServer(s.gate)
+	s.driver = s.gate.server.URL
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = svc.Run(ctx) // ends with ctx
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+		if err := svc.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+		for _, server := range []*httptest.Server{public, s.gate.server} {
+			server.CloseClientConnections()
+			server.Close()
+		}
+	})
+	return s
+}
+
+// api calls an application route and returns data.
+func (s *service) api(method, path string, body any) map[string]any {
+	s.Helper()
+	var r io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			s.Fatal(err)
+		}
+		r = bytes.NewReader(b)
+	}
+	req, err := http.NewRequest(method, s.url+path, r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	req.Header.Set("X-Api-Key", apiKey)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close()
+	var answer struct {
+		Message string
+		Success bool
+		Data    map[string]any
+	}
+	if err := json.NewDecoder(res.Body).Decode(&answer); err != nil {
+		s.Fatalf("%s %s: %v", method, path, err)
+	}
+	if !answer.Success {
+		s.Fatalf("%s %s: %s: %s", method, path, res.Status, answer.Message)
+	}
+	return answer.Data
+}
+
+// invite invites a driver and returns the link, over the driver's network, and the code.
+func (s *service) invite(driver, name string) (link, code string) {
+	s.Helper()
+	data := s.api("POST", "/v1/invite_user", map[string]any{"user_id": driver, "name": name})
+	return strings.Replace(data["url"].(string), s.url, s.driver, 1), fmt.Sprintf("%.0f", data["invite_code"])
+}
+
+// embed serves a shop's page, on an origin of its own, that shows an address in a frame.
+func embed(t *testing.T, url string) string {
+	t.Helper()
+	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/" {
+			w.WriteHeader(http.StatusNoContent)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html")
+		fmt.Fprintf(w, `<!doctype html><title>Shop</title><iframe src="%s" width="380" height="800"></iframe>`, url)
+	}))
+	t.Cleanup(shop.Close)
+	return shop.URL
+}
+
+// The whole of a delivery, with one browser as the driver's phone and one as the customer's.
+func TestDelivery(t *testing.T) {
+	s := newService(t)
+	chrome := chromium(t)
+	link, _ := s.invite("dora", "Dora Example")
+
+	dora := newPerson(t, chrome, "the driver", s.driver)
+	dora.stand(13.3700, 52.5100)
+	dora.open(link)
+	dora.click(".join .primary")
+	dora.see("the app after joining", `location.pathname === '/driver/' && document.querySelector('.head') !== null`)
+	dora.see("that no token is left in the address", `location.href === location.origin + '/driver/'`)
+	dora.click(".switch")
+	dora.see("that she is on duty, and where", `document.querySelector('.switch').getAttribute('aria-checked') === 'true' && document.querySelector('.fact.good') !== null`)
+
+	task := s.api("POST", "/v1/task/create", map[string]any{
+		"type": 2, "auto_assign": true, "order_id": "#1001", "notes": "Ring twice",
+		"drop": map[string]any{"address": "12 River Street", "lnglat": []float64{13.3800, 52.5150}, "customer": map[string]any{"name": "Ada", "mobile": "+49 170 1"}},
+	})["task"].(map[string]any)
+	id := task["task_id"].(string)
+	dora.see("the task that was assigned", `document.querySelector('.task .address')?.textContent === '12 River Street'`)
+	dora.see("a banner that tells of it", `document.querySelector('.banner.news') !== null`)
+
+	webURL := s.api("GET", "/v1/task/trackingurl/"+id, nil)["webUrl"].(string)
+	shop := embed(t, webURL)
+	ada := newPerson(t, chrome, "the customer", s.url)
+	ada.open(shop)
+	ada.seeFramed("that a driver has the order, and not yet who", `document.body.dataset.phase === 'assigned' && document.querySelector('#driver').hidden`)
+
+	dora.click(".task .primary")
+	ada.seeFramed("that it is on the way, and the driver on a map", `document.body.dataset.phase === 'on_the_way' && document.querySelector('#driver-name').textContent === 'Dora' && document.querySelector('.vehicle-icon') !== null`)
+
+	// The phone moves until the customer has seen it move three times.
+	const position = `document.querySelector('.vehicle-icon')?.style.transform`
+	moved, lng := 0, 13.3700
+	before := ""
+	for try := 0; moved < 3; try++ {
+		if try == 60 {
+			t.Fatalf("the marker moved %d times", moved)
+		}
+		lng += 0.0004
+		dora.stand(lng, 52.5100)
+		expression := fmt.Sprintf(`%s !== %q && (window.seen = %s)`, position, before, position)
+		if ada.framed(expression, 2*time.Second) == nil {
+			moved++
+			before = frameText(ada, "window.seen")
+		}
+	}
+	ada.seeFramed("when it is expected", `!document.querySelector('#eta').hidden && document.querySelector('#eta-main').textContent !== ''`)
+
+	// The network goes. The app can even be opened anew, and what the driver does is kept.
+	s.gate.set(true)
+	dora.eval(`document.querySelector('.task .card-link').click()`)
+	dora.eval(`document.querySelector('.bar .primary').click()`)
+	dora.see("that her word waits to be sent", `[...document.querySelectorAll('.chip')].some((c) => c.classList.contains('pending'))`)
+	dora.see("that she is offline", `document.querySelector('.fact.warn') !== null`)
+	dora.open(s.driver + "/driver/")
+	dora.see("the app, and her word still waiting", `document.querySelector('.chip.pending') !== null && document.querySelector('.chip.succeeded') !== null`)
+	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusInProgress {
+		t.Fatalf("the task is %s while the driver is offline: %v", now.Status, err)
+	}
+
+	s.gate.set(false)
+	dora.eval(`window.dispatchEvent(new Event('online'))`)
+	ada.seeFramed("that it is delivered, without a map", `document.body.dataset.phase === 'delivered' && document.querySelector('#map-area').hidden && !document.querySelector('.vehicle-icon')`)
+	dora.see("that everything was sent", `document.querySelector('.chip.pending') === null && document.querySelector('.fact.warn') === null`)
+
+	done, err := s.svc.Task(t.Context(), tracking.TaskID(id))
+	if err != nil || done.Outcome != tracking.Succeeded {
+		t.Errorf("the task ended as %q: %v", done.Outcome, err)
+	}
+	if res, err := http.Get(webURL + "/state"); err != nil {
+		t.Error(err)
+	} else {
+		body, _ := io.ReadAll(res.Body)
+		res.Body.Close()
+		if bytes.Contains(body, []byte(`"position"`)) || !bytes.Contains(body, []byte(`"path":[]`)) {
+			t.Errorf("after the end the state has a position or a path: %s", body)
+		}
+	}
+	dora.onlyFrom(s.driver)
+	ada.onlyFrom(s.url, shop)
+}
+
+// A token that is revoked leads back to joining; what was not sent is sent once the driver has joined again.
+func TestRevoked(t *testing.T) {
+	s := newService(t)
+	chrome := chromium(t)
+	_, code := s.invite("dora", "Dora")
+	dora := newPerson(t, chrome, "the driver", s.driver)
+	dora.stand(13.37, 52.51)
+	dora.open(s.driver + "/driver/")
+	join := func(code string) {
+		dora.see("where to enter the code", `document.querySelector('input[name=code]') !== null`)
+		dora.eval(`document.querySelector('input[name=code]').value = '` + code + `'; document.querySelector('form').requestSubmit()`)
+		dora.see("the app", `document.querySelector('.head') !== null`)
+	}
+	join(code)
+	task := s.api("POST", "/v1/task/create", map[string]any{"type": 2, "drop": map[string]any{"address": "12 River Street"}})["task"].(map[string]any)
+	id := task["task_id"].(string)
+	s.api("POST", "/v1/task/assign", map[string]any{"task_id": id, "driver_id": "dora"})
+	dora.see("the task", `document.querySelector('.task .primary') !== null`)
+
+	s.gate.set(true)
+	dora.eval(`document.querySelector('.task .primary').click()`)
+	dora.see("that her word waits", `document.querySelector('.chip.pending') !== null`)
+	dora.expected = append(dora.expected, "status of 401")
+	s.api("POST", "/v1/users/driver/revoke", map[string]any{"driver_id": "dora"})
+	s.gate.set(false)
+	dora.eval(`window.dispatchEvent(new Event('online'))`)
+	dora.see("that she was signed out, and that an entry is kept", `document.querySelector('.join .note.warn')?.textContent.includes('unsent')`)
+	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusAssigned {
+		t.Fatalf("the task is %s: %v", now.Status, err)
+	}
+
+	_, code = s.invite("dora", "Dora")
+	join(code)
+	dora.see("the task under way, and nothing waiting", `document.querySelector('.task.in_progress') !== null && document.querySelector('.chip.pending') === null`)
+	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusInProgress {
+		t.Fatalf("the task is %s: %v", now.Status, err)
+	}
+	dora.onlyFrom(s.driver)
+}
