@@ -142,14 +142,14 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 	})
 	t.Run("model", func(t *testing.T) {
 		play(t, func(t *testing.T) func(*rapid.T) {
-			return func(rt *rapid.T) {
+			return fewer(25, func(rt *rapid.T) {
 				dir := t.TempDir()
 				w := newWorld(rt, open(t, dir))
 				defer func() { w.s.Close() }()
 				w.reopen = func() tracking.Store { return open(t, dir) }
 				repeat(rt, 2, w.actions())
 				w.compareAll()
-			}
+			})
 		})
 	})
 }

@@ -25,13 +25,13 @@ import (
 func RunService(t *testing.T, open func(t testing.TB) tracking.Store) {
 	t.Run("history", func(t *testing.T) {
 		play(t, func(t *testing.T) func(*rapid.T) {
-			return func(rt *rapid.T) {
+			return fewer(50, func(rt *rapid.T) {
 				s := open(t)
 				defer s.Close()
 				h := newHistory(rt, s)
 				repeat(rt, 3, h.actions())
 				h.check()
-			}
+			})
 		})
 	})
 	for _, c := range slices.Concat(crowdChecks(), linearChecks()) {
