@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/ecdh"
 	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -136,6 +137,21 @@ func TestAuthorization(t *testing.T) {
 	}
 	if h, _, err := webpush.Authorization(secret, "https://other.example.net", "mailto:push@example.com", at); err != nil || h == header {
 		t.Errorf("another origin gets the same token: %v", err)
+	}
+}
+
+func TestOrigin(t *testing.T) {
+	for endpoint, want := range map[string]string{
+		"https://fcm.googleapis.com/fcm/send/a:b": "https://fcm.googleapis.com", "https://Push.Example.com:443/x?y": "https://push.example.com",
+		"https://push.example.com:8443/": "https://push.example.com:8443", "https://[2606:4700::1111]:443/1": "https://[2606:4700::1111]", "https://[2606:4700::443]/1": "https://[2606:4700::443]",
+	} {
+		u, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := webpush.Origin(u); got != want {
+			t.Errorf("the origin of %s is %s, want %s", endpoint, got, want)
+		}
 	}
 }
 

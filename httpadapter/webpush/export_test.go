@@ -2,6 +2,7 @@ package webpush
 
 import (
 	"crypto/ecdh"
+	"net/url"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -50,3 +51,13 @@ func (n *Notifier) Underway() int {
 	defer n.told.mu.Unlock()
 	return len(n.told.underway)
 }
+
+// Queued is how long the list of remembered events is.
+func (n *Notifier) Queued() int {
+	n.told.mu.Lock()
+	defer n.told.mu.Unlock()
+	return len(n.told.oldest)
+}
+
+// Origin is the audience of a token for an endpoint.
+func Origin(endpoint *url.URL) string { return origin(endpoint) }

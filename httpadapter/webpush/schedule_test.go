@@ -224,7 +224,25 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	}
+	if got := push.Underway(); got != 0 {
+		t.Errorf("%d events are remembered in the end, want none", got)
+	}
 	if want := map[string]int{"/capability": limit + more + more, "/down": 2 * (limit + more)}; !cmp.Equal(asked, want) {
 		t.Errorf("asked %v, want %v", asked, want)
+	}
+
+	// Those that succeed at their second try leave no trace either.
+	for i := range 3 * limit {
+		asked["/down"] = limit + more - 1
+		for attempt := 1; attempt <= 2; attempt++ {
+			n := note(attempt, "d")
+			n.Event.ID = fmt.Sprint("again ", i)
+			if err := push.Notify(t.Context(), n); (err == nil) != (attempt == 2) {
+				t.Fatalf("attempt %d: %v", attempt, err)
+			}
+		}
+		if got := push.Queued(); got > 2*limit {
+			t.Fatalf("a list of %d events, want at most %d", got, 2*limit)
+		}
 	}
 }
