@@ -35,7 +35,7 @@ func (h *Handler) getTrip(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Trip", list{"trip": tripDetail{tripOf(t.Trip), t.Distance, float64(t.Moving.Milliseconds()) / 1000}})
+	return ok("Trip", list{"trip": tripDetailOf(t)})
 }
 
 func (h *Handler) tripHistory(r *request) (answer, error) {

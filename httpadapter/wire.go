@@ -131,6 +131,10 @@ type tripDetail struct {
 	MovingSeconds float64 `json:"moving_seconds"` // whole milliseconds
 }
 
+func tripDetailOf(t tracking.TripDetail) tripDetail {
+	return tripDetail{tripOf(t.Trip), t.Distance, float64(t.Moving.Milliseconds()) / 1000}
+}
+
 type tripRequest struct {
 	TrackingID tracking.TrackingID `json:"tracking_id"`
 	Message    string              `json:"message"`

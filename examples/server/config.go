@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
 )
 
 // errUsage is returned when the command line was wrong and that has been said.
@@ -27,6 +29,11 @@ type config struct {
 	baseURL string
 	demo    bool
 	options tracking.Options
+
+	webhook        string   // URL; "": none
+	webhookSecrets []string // at least one with a webhook
+	webhookPrivate bool
+	secretMade     bool // nobody gave one
 
 	backup      string // "": none
 	backupEvery time.Duration
@@ -59,6 +66,15 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 	flags.StringVar(&c.baseURL, "base-url", "", "public `URL` that links begin with (default: as each request was addressed)")
 	flags.IntVar(&c.options.MaxOpenTasks, "max-open-tasks", 1, "how `many` open tasks a driver may get automatically; negative: no limit")
 	flags.Float64Var(&c.options.MaxAssignDistance, "max-assign-distance", 0, "how far away in `metres` a driver may be to get a task automatically; 0: no limit")
+	flags.StringVar(&c.webhook, "webhook", "", "`URL` that is told of every event, by POST after Standard Webhooks 1.0.0")
+	flags.Func("webhook-secret", "`SECRET` that webhooks are signed with, whsec_ and the base64 of 24 to 64 bytes; two while receivers change over (default: one is made and printed)", func(secret string) error {
+		if _, err := httpadapter.Webhook("https://example.com", []string{secret}, nil); err != nil {
+			return errors.New("it must be whsec_ and the base64 of 24 to 64 bytes")
+		}
+		c.webhookSecrets = append(c.webhookSecrets, secret)
+		return nil
+	})
+	flags.BoolVar(&c.webhookPrivate, "webhook-allow-private", false, "allow that -webhook leads to this machine or its own network")
 	duration := func(v *time.Duration, name string, d time.Duration, what string) {
 		*v = d
 		flags.Func(name, fmt.Sprintf("%s (default %v)", what, short(d)), func(text string) error {
@@ -98,6 +114,9 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 	if c.keys == nil {
 		c.keys, c.keyMade = []string{rand.Text()}, true
 	}
+	if c.webhook != "" && c.webhookSecrets == nil {
+		c.webhookSecrets, c.secretMade = []string{webhook.NewSecret()}, true
+	}
 	return c, nil
 }
 
@@ -120,6 +139,14 @@ func (c *config) check(rest []string) error {
 	}
 	if c.backup != "" && c.store == "memory" {
 		return errors.New("-backup needs a store in a file: -store sqlite:FILE")
+	}
+	if c.webhook == "" && (c.webhookSecrets != nil || c.webhookPrivate) {
+		return errors.New("-webhook-secret and -webhook-allow-private need a -webhook")
+	}
+	if c.webhook != "" {
+		if _, err := httpadapter.Webhook(c.webhook, []string{webhook.NewSecret()}, nil); err != nil {
+			return errors.New("-webhook must be an http or https address, such as https://example.com/hooks/tracking")
+		}
 	}
 	return checkStore(c.store)
 }

@@ -51,6 +51,15 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
+	var handler *httpadapter.Handler
+	if cfg.webhook != "" {
+		hook, err := cfg.notifier(logger, func(ctx context.Context, n tracking.Notification) (any, error) { return handler.Fill(ctx, n) })
+		if err != nil {
+			return err
+		}
+		defer hook.Close()
+		cfg.options.Notifier = hook
+	}
 	svc, err := tracking.New(store, &cfg.options)
 	if err != nil {
 		return err
@@ -59,7 +68,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	for i, key := range cfg.keys {
 		keys[key] = httpadapter.Principal{Actor: fmt.Sprintf("key:%d", i+1)}
 	}
-	handler, err := httpadapter.New(svc, &httpadapter.Options{
+	handler, err = httpadapter.New(svc, &httpadapter.Options{
 		Keys: keys, BaseURL: cfg.baseURL, Logger: logger,
 		Health: health(store, svc),
 	})

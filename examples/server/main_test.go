@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
@@ -444,6 +445,10 @@ func TestFlags(t *testing.T) {
 		{[]string{"-backup-every", "0s"}, "must be positive"},
 		{[]string{"-base-url", "example.com"}, "-base-url must be"},
 		{[]string{"-base-url", "https://example.com?x=1"}, "-base-url must be"},
+		{[]string{"-webhook", "example.com"}, "-webhook must be"},
+		{[]string{"-webhook", "https://example.com", "-webhook-secret", "secret"}, "whsec_ and the base64"},
+		{[]string{"-webhook-allow-private"}, "need a -webhook"},
+		{[]string{"-webhook-secret", webhook.NewSecret()}, "need a -webhook"},
 		{[]string{"-max-open-tasks", "0"}, "-max-open-tasks cannot be 0"},
 		{[]string{"-max-assign-distance", "-1"}, "-max-assign-distance must be"},
 		{[]string{"-max-assign-distance", "NaN"}, "-max-assign-distance must be"},
@@ -462,7 +467,7 @@ func TestFlags(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h ends with %v", err)
 	}
-	for _, name := range []string{"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl", "link-ttl", "invite-ttl", "code-ttl", "demo"} {
+	for _, name := range []string{"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl", "link-ttl", "invite-ttl", "code-ttl", "webhook", "webhook-secret", "webhook-allow-private", "demo"} {
 		if !strings.Contains(help.String(), "  -"+name) {
 			t.Errorf("-h does not document -%s:\n%s", name, help.String())
 		}
