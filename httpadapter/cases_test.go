@@ -14,11 +14,12 @@ import (
 	_ "time/tzdata"
 
 	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// TestMain puts the server where local time is not UTC.
+// TestMain puts the server where local time is not UTC, and looks for goroutines that were left behind.
 func TestMain(m *testing.M) {
 	loc, err := time.LoadLocation("America/New_York")
 	if err != nil {
@@ -26,7 +27,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	time.Local = loc
-	os.Exit(m.Run())
+	code := m.Run()
+	http.DefaultClient.CloseIdleConnections()
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 // texts collects one text of each entry.

@@ -224,4 +224,11 @@ func TestLiveManyLinks(t *testing.T) {
 		})
 	}
 	wg.Wait()
+	for range 10_000 { // the server notices that a viewer has gone when it gets to it
+		if s.h.Watching() == 0 {
+			return
+		}
+		s.do("GET", "/v1/nothing", "")
+	}
+	t.Errorf("%d links are still followed, with nobody watching", s.h.Watching())
 }
