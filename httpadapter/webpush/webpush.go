@@ -35,8 +35,9 @@
 // [Options.Tries] times in all, no sooner than Retry-After says, up to [MaxRetryAfter]. Any other answer is final. When a browser could not be told, the event
 // counts as given up (see [tracking.EventFilter].Dead), though the others have it; [tracking.Service.Replay] tells all of them again.
 //
-// The next event of the same task waits meanwhile, as for every notifier. So it does for each of those in a fan-out (package webhook): a receiver of webhooks that is down
-// keeps pushes of the same task waiting for as long as its event is tried again.
+// The next event of the same task waits meanwhile, as for every notifier. So it does for each of those in a fan-out (package webhook): while a receiver of webhooks takes no event of a
+// task, no push of that task's later events goes out, and by the time the webhook is given up, after three days by default, their TTL has passed. Where drivers depend on pushes, let
+// the webhook's notifier give up early: wrap it, and return a permanent [tracking.NotifyError] after a few attempts.
 //
 // # Addresses
 //
