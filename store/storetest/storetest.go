@@ -339,4 +339,3 @@ func driverID(d tracking.Driver) tracking.DriverID { return d.ID }
 func eventID(e tracking.Event) string              { return e.ID }
 func leasedID(l tracking.Leased) string            { return l.Event.ID }
 func fixTime(f tracking.Fix) time.Time             { return f.Time }
-func dueID(d tracking.Due) string                  { return d.Subject.ID }
