@@ -108,10 +108,12 @@ func newPerson(t *testing.T, parent context.Context, name, origin string) *perso
 	t.Cleanup(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		seen := map[string]bool{}
 		for _, problem := range p.problems {
-			if slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(problem, part) }) {
+			if seen[problem] || slices.ContainsFunc(p.expected, func(part string) bool { return strings.Contains(problem, part) }) {
 				continue
 			}
+			seen[problem] = true
 			t.Errorf("%s's browser: %s", name, problem)
 		}
 	})
@@ -156,6 +158,14 @@ func (p *person) click(selector string) {
 func (p *person) eval(js string) {
 	p.Helper()
 	p.do(js, chromedp.Evaluate[chromedp.Void](js, chromedp.EvalAwaitPromise))
+}
+
+// beforeScripts runs a script in each document before its own.
+func (p *person) beforeScripts(js string) {
+	p.Helper()
+	if _, err := chromedp.Call(p.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: js}); err != nil {
+		p.Fatal(err)
+	}
 }
 
 // see waits until a JavaScript expression is true on the page, also across a navigation.

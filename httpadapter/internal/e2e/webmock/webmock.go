@@ -19,6 +19,9 @@ type Server struct {
 	Drivers []Driver
 	Now     func() time.Time
 
+	// Then are the states that a live stream of the scene goes through, one after the other, after the first.
+	Then map[string][]map[string]any
+
 	fronts *web.Fronts
 }
 
@@ -109,13 +112,14 @@ func (s *Server) trackLive(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusNotFound, "There is no such link.")
 		return
 	}
-	data, err := json.Marshal(state)
-	if err != nil {
-		fail(w, http.StatusInternalServerError, err.Error())
-		return
-	}
 	w.Header().Set("Content-Type", "text/event-stream")
-	fmt.Fprintf(w, "event: state\ndata: %s\n\n", data)
+	for _, state := range append([]map[string]any{state}, s.Then[r.PathValue("token")]...) {
+		data, err := json.Marshal(state)
+		if err != nil {
+			panic(err) // a scene of ours
+		}
+		fmt.Fprintf(w, "event: state\ndata: %s\n\n", data)
+	}
 	w.(http.Flusher).Flush()
 	<-r.Context().Done()
 }
