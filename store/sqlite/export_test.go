@@ -9,6 +9,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
 // WithVFS returns options for a store on another VFS, with another setting of synchronous and another size of the log.
@@ -106,4 +107,19 @@ func (s *Store) LimitPages(n int) error {
 		err := x.get(&now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 		return err
 	})
+}
+
+// ReadDrivers reads drivers' rows as a list by distance does.
+func (s *Store) ReadDrivers(ctx context.Context, app tracking.AppID, ids []tracking.DriverID) error {
+	n, _ := s.apps.number(app)
+	return s.read(ctx, func(ctx context.Context) error {
+		_, err := s.driversByID(ctx, n, ids)
+		return err
+	})
+}
+
+// Index is an application's part of the index.
+func (s *Store) Index(app tracking.AppID) *nearby.Index {
+	n, _ := s.apps.number(app)
+	return s.part(n)
 }

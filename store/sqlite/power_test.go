@@ -112,7 +112,7 @@ func emptyDir(dir string) error {
 func TestPowerCut(t *testing.T) {
 	rounds, images := 12, 300
 	if long() {
-		rounds, images = 60, 12000
+		rounds, images = 13, 12000
 	}
 	for _, synchronous := range []string{"FULL", "NORMAL"} {
 		t.Run(synchronous, func(t *testing.T) {

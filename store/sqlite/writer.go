@@ -33,8 +33,9 @@ type writer struct {
 
 	statements map[string]*sqlx.Stmt
 	drivers    driverCache
-	groups     int // since the size of the log was looked at
-	logAtLast  int // pages in the log when it was last tried to be emptied in vain
+	groups     int  // since the size of the log was looked at
+	logAtLast  int  // pages in the log when it was last tried to be emptied in vain
+	untidy     bool // the log could not be copied into the file
 }
 
 // job is a change that waits, or runs.
@@ -69,8 +70,11 @@ func (w *writer) connect(c connect) (err error) {
 	if w.db, err = c.open(1); err != nil {
 		return err
 	}
-	// The pool's one connection stays in the pool until start, for the migrations.
-	return w.db.Ping()
+	// The pool's one connection stays in the pool until the first write, for the migrations.
+	if err := w.db.Ping(); err != nil {
+		return errors.Join(err, w.db.Close())
+	}
+	return nil
 }
 
 func (w *writer) disconnect() error {
@@ -288,8 +292,14 @@ func (w *writer) tidy() {
 	case waiting >= pages:
 		_, err = w.logState("PASSIVE")
 	}
-	if err != nil && stopsWriting(err) {
+	switch {
+	case err == nil:
+		w.untidy = false
+	case stopsWriting(err):
 		w.store.halt(err)
+	case !w.untidy: // nothing is lost by it, and it is tried again; but if it goes on failing, the log grows
+		w.untidy = true
+		w.store.opts.Logger.Error("sqlite: the log could not be copied into the file", "path", w.store.path, "err", err)
 	}
 }
 

@@ -1,0 +1,202 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+)
+
+// fleetSize is how many drivers the large benchmarks have; each has ten fixes. TRACKING_BENCH=full makes it a million.
+func fleetSize() int {
+	if os.Getenv("TRACKING_BENCH") == "full" {
+		return 1_000_000
+	}
+	return 50_000
+}
+
+// A city of drivers, written past the store: as rows they are the same, and there soon.
+const (
+	makeDrivers = `
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO drivers (seq, app, id, version, name, mobile, email, available, properties, push, open_tasks, silent, token_generation, created_at)
+SELECT i, 1, printf('driver-%07d', i), 1, 'Ravi Kumar', '+919876543210', '', 1, NULL, NULL, i % 4, 0, 0, 1710057600000 + i FROM n`
+	makePositions = `
+INSERT INTO positions (driver, seen_at, oldest_at, fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_trusted)
+SELECT seq, 1710057600000, 1710057600000, 1710057645000, 80 + abs(seq * 7919 % 1000003) / 1000003.0, 13 + abs(seq * 104729 % 1000033) / 1000033.0, '', 5.0, 0 FROM drivers`
+	makeFixes = `
+WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
+INSERT INTO fixes (driver, time, mark, lng, lat, event_id, accuracy, trusted)
+SELECT p.driver, 1710057600000 + 5000 * n.i, 1, p.fix_lng + (9 - n.i) / 1e4, p.fix_lat, '', 5.0, 0 FROM positions p, n ORDER BY p.driver, n.i`
+)
+
+// fleet is a file with that many drivers and ten times as many fixes.
+func fleet(b *testing.B, drivers int) (path string) {
+	b.Helper()
+	path = filepath.Join(b.TempDir(), "tracking.db")
+	s := open(b, path, nil)
+	commitTask(b, s, "a") // makes the application number 1
+	closeStore(b, s)
+	db := raw(b, path)
+	db.SetMaxOpenConns(1)
+	for _, q := range []string{"PRAGMA synchronous = OFF", "PRAGMA cache_size = -200000", "BEGIN"} {
+		if _, err := db.Exec(q); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if _, err := db.Exec(makeDrivers, drivers); err != nil {
+		b.Fatal(err)
+	}
+	for _, q := range []string{makePositions, makeFixes, "COMMIT", "PRAGMA wal_checkpoint(TRUNCATE)"} {
+		if _, err := db.Exec(q); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return path
+}
+
+// BenchmarkOpen opens a file with many drivers: how long until it serves, and until it knows who is near.
+func BenchmarkOpen(b *testing.B) {
+	path := fleet(b, fleetSize())
+	ctx := context.Background()
+	var serves, knows time.Duration
+	for b.Loop() {
+		began := time.Now()
+		s := open(b, path, nil)
+		if _, err := s.Task(ctx, app, "a"); err != nil {
+			b.Fatal(err)
+		}
+		serves += time.Since(began)
+		list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80.5, Lat: 13.5}, Page: tracking.Page{Limit: 10}})
+		if err != nil || len(list) != 10 {
+			b.Fatal(len(list), err)
+		}
+		knows += time.Since(began)
+		closeStore(b, s)
+	}
+	b.ReportMetric(float64(serves.Milliseconds())/float64(b.N), "ms-to-serve")
+	b.ReportMetric(float64(knows.Milliseconds())/float64(b.N), "ms-to-nearest")
+	b.ReportMetric(float64(fleetSize()), "drivers")
+}
+
+// BenchmarkNearest asks for the ten nearest with their records, beside what it is made of: the look at the index, and a read of ten rows.
+func BenchmarkNearest(b *testing.B) {
+	path := fleet(b, fleetSize())
+	s := open(b, path, nil)
+	defer s.Close()
+	ctx := context.Background()
+	at := func(i int) tracking.LngLat {
+		return tracking.LngLat{Lng: 80 + float64(i*7919%10007)/10007, Lat: 13 + float64(i*104729%10009)/10009}
+	}
+	near := func(i int) []tracking.Driver {
+		p := at(i)
+		list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{Near: &p, Page: tracking.Page{Limit: 10}})
+		if err != nil || len(list) != 10 {
+			b.Fatal(len(list), err)
+		}
+		return list
+	}
+	near(0)             // waits for the index
+	const places = 1000 // the same rows for both, and more than fit a cache by chance
+	rows := make([][]tracking.DriverID, places)
+	for i := range rows {
+		for _, d := range near(i) {
+			rows[i] = append(rows[i], d.ID)
+		}
+	}
+	index := s.Index(app)
+	b.Run("records", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			near(i % places)
+		}
+	})
+	b.Run("index", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			index.Near(at(i%places), nearby.Filter{}, 0, 11, nil)
+		}
+	})
+	b.Run("ten rows", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if err := s.ReadDrivers(ctx, app, rows[i%places]); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
+
+// BenchmarkCreate commits new tasks with an event each.
+func BenchmarkCreate(b *testing.B) {
+	for _, goroutines := range []int{1, 64, 1000} {
+		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
+			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
+			defer s.Close()
+			ctx := context.Background()
+			ids := make([]int, goroutines)
+			b.ResetTimer()
+			spread(goroutines, b.N, func(g int) {
+				ids[g]++
+				id := fmt.Sprintf("task-%d-%d", g, ids[g])
+				at := start.Add(time.Duration(ids[g]) * time.Second)
+				err := s.Commit(ctx, app, &tracking.Changeset{
+					Tasks: []tracking.Task{{
+						ID: tracking.TaskID(id), Type: tracking.Drop, Status: tracking.StatusCreated, OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
+						Drop: &tracking.Place{LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai", Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"}},
+					}},
+					Events: []tracking.Event{{ID: "e" + id, Type: tracking.TaskCreated, Time: at, RecordedAt: at, Actor: "key:1", Subject: tracking.Subject{Kind: tracking.KindTask, ID: id}}},
+				})
+				if err != nil {
+					b.Error(err)
+				}
+			})
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+		})
+	}
+}
+
+// BenchmarkFixSize reports what a fix takes in the file, when a fleet sends one after the other.
+func BenchmarkFixSize(b *testing.B) {
+	const drivers, rounds = 200, 100
+	for b.Loop() {
+		path := filepath.Join(fastDir(b), "tracking.db")
+		s := open(b, path, nil)
+		ctx := context.Background()
+		var cs tracking.Changeset
+		for d := range drivers {
+			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: tracking.DriverID(fmt.Sprint(d)), Available: true, CreatedAt: start})
+		}
+		if err := s.Commit(ctx, app, &cs); err != nil {
+			b.Fatal(err)
+		}
+		for n := range rounds {
+			cs := &tracking.Changeset{}
+			at := start.Add(time.Duration(n) * 5 * time.Second)
+			for d := range drivers {
+				cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: tracking.DriverID(fmt.Sprint(d)), SeenAt: at, Fixes: []tracking.Fix{{
+					LngLat: tracking.LngLat{Lng: 80 + float64(d)/1000.1 + float64(n)/1e5, Lat: 13.0827391 + float64(n)/1e5}, Time: at,
+					Accuracy: tracking.Known(4.8), Speed: tracking.Known(8.3), Bearing: tracking.Known(271.5),
+				}}})
+			}
+			if err := s.Commit(ctx, app, cs); err != nil {
+				b.Fatal(err)
+			}
+		}
+		db, err := s.Reader()
+		if err != nil {
+			b.Fatal(err)
+		}
+		var size int64
+		if err := db.Get(&size, "SELECT sum(pgsize) FROM dbstat WHERE name = 'fixes'"); err != nil {
+			b.Fatal(err)
+		}
+		b.ReportMetric(float64(size)/(drivers*rounds), "bytes/fix")
+		closeStore(b, s)
+	}
+}
