@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,10 +46,10 @@ func (p *longPath) Fixes(ctx context.Context, app tracking.AppID, driver trackin
 	}
 }
 
-func TestLongHistory(t *testing.T) {
-	const n = 200_000
-	var most uint64
-	p := &longPath{Store: memory.New(), n: n}
+// get serves p and asks for the history of a trip.
+func (p *longPath) get(t *testing.T) (*http.Response, tracking.TripID) {
+	t.Helper()
+	p.Store = memory.New()
 	svc, err := tracking.New(p, &tracking.Options{Logger: quiet()})
 	if err != nil {
 		t.Fatal(err)
@@ -57,32 +58,38 @@ func TestLongHistory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := "ravi"
-	if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi", Name: &name}); err != nil {
+	if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi"}); err != nil {
 		t.Fatal(err)
 	}
 	trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	srv := newHTTPServer(t, h)
+	res, err := http.Get(newHTTPServer(t, h) + "/v1/triphistory/" + string(trip.ID) + "?apikey=k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { res.Body.Close() })
+	return res, trip.ID
+}
 
+func TestLongHistory(t *testing.T) {
+	const n = 200_000
 	var m runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&m)
 	before := m.HeapAlloc
-	p.peak = func() {
+	var most atomic.Uint64
+	res, _ := (&longPath{n: n, peak: func() {
+		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
-		most = max(most, m.HeapAlloc)
-	}
-	res, err := http.Get(srv + "/v1/triphistory/" + string(trip.ID) + "?apikey=k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+		most.Store(max(most.Load(), m.HeapAlloc))
+	}}).get(t)
+
+	// Read as a stream, too.
+	points := 0
 	d := json.NewDecoder(bufio.NewReader(res.Body))
-	var points int
-	for { // read as a stream, too
+	for {
 		tok, err := d.Token()
 		if errors.Is(err, io.EOF) {
 			break
@@ -97,30 +104,27 @@ func TestLongHistory(t *testing.T) {
 	if points != n {
 		t.Errorf("%d points, want %d", points, n)
 	}
-	if used := int64(most) - int64(before); used > 64<<20 {
+	if used := int64(most.Load()) - int64(before); used > 64<<20 {
 		t.Errorf("%d MiB of extra memory", used>>20)
 	}
-	p.peak = nil
+}
 
-	p.after = 1
-	res, err = http.Get(srv + "/v1/triphistory/" + string(trip.ID) + "?apikey=k")
-	if err == nil {
-		_, err = io.ReadAll(res.Body)
-		res.Body.Close()
+func TestHistoryBrokenOff(t *testing.T) {
+	early, _ := (&longPath{n: 10, after: 5}).get(t)
+	if early.StatusCode != 503 {
+		t.Errorf("broken off at once: %d", early.StatusCode)
 	}
-	if err == nil {
-		t.Error("a path that breaks off looks whole")
+	res, _ := (&longPath{n: 10_000, after: 9_000}).get(t)
+	if b, err := io.ReadAll(res.Body); err == nil {
+		t.Errorf("a path that breaks off looks whole: %s", b)
 	}
+}
 
-	p.n, p.after = 0, 0
-	res, err = http.Get(srv + "/v1/triphistory/" + string(trip.ID) + "?apikey=k")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer res.Body.Close()
+func TestEmptyHistory(t *testing.T) {
+	res, trip := (&longPath{}).get(t)
 	b, err := io.ReadAll(res.Body)
-	if want := fmt.Sprintf(`{"message":"Trip History","success":true,"data":{"loc":[],"tracking_id":"T","trip_id":%q}}`+"\n", trip.ID); err != nil || string(b) != want {
-		t.Errorf("empty path: %s, %v", b, err)
+	if want := fmt.Sprintf(`{"message":"Trip History","success":true,"data":{"loc":[],"tracking_id":"T","trip_id":%q}}`+"\n", trip); err != nil || string(b) != want {
+		t.Errorf("%s, %v", b, err)
 	}
 }
 

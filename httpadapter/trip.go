@@ -53,24 +53,30 @@ type history struct {
 }
 
 func (a history) write(h *Handler, w *recorder, r *request) error {
-	next, stop := iter.Pull2(a.path)
-	defer stop()
-	f, err, more := next() // a store that cannot answer says so at the first fix, while there is still time for an error
-	if err != nil {
-		h.writeError(w, r, err)
-		return err
-	}
-	jsonHeaders(w.Header())
-	h.extend(w)
-	w.WriteHeader(http.StatusOK)
 	if r.Method == http.MethodHead {
+		for _, err := range a.path { // only to say whether there will be an answer
+			if err != nil {
+				h.writeError(w, r, err)
+				return err
+			}
+			break
+		}
+		jsonHeaders(w.Header())
+		h.extend(w)
+		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	out := bufio.NewWriterSize(deadlined{h, w}, 32<<10)
+	to := &deadlined{h: h, w: w}
+	out := bufio.NewWriterSize(to, 32<<10)
 	out.WriteString(`{"message":"Trip History","success":true,"data":{"loc":[`)
 	var b []byte
-	for first := true; more; f, err, more = next() {
-		if err != nil {
+	first := true
+	for f, err := range a.path {
+		switch {
+		case err != nil && !to.started:
+			h.writeError(w, r, err)
+			return err
+		case err != nil:
 			// The status line is gone. A body cut short is the only way left to say that it is not whole.
 			h.opts.Logger.ErrorContext(r.Context(), "trip history broken off", "request_id", r.id, "err", err)
 			panic(http.ErrAbortHandler)
@@ -110,14 +116,20 @@ func appendText(b []byte, s string) []byte {
 	return append(b, lit...)
 }
 
-// deadlined gives each write its own time.
+// deadlined gives each write its own time. The first one sends the headers: until then an error can still be told.
 type deadlined struct {
-	h *Handler
-	w http.ResponseWriter
+	h       *Handler
+	w       http.ResponseWriter
+	started bool
 }
 
-func (d deadlined) Write(b []byte) (int, error) {
+func (d *deadlined) Write(b []byte) (int, error) {
 	d.h.extend(d.w)
+	if !d.started {
+		d.started = true
+		jsonHeaders(d.w.Header())
+		d.w.WriteHeader(http.StatusOK)
+	}
 	return d.w.Write(b)
 }
 
