@@ -154,8 +154,11 @@ func TestLogIsBounded(t *testing.T) {
 		})
 	}
 	rounds := 100
-	if long() {
+	switch {
+	case long():
 		rounds = 1000
+	case raceDetector:
+		rounds = 10
 	}
 	const most = 64 << 20
 	n, at, largest := 0, 0, int64(0)

@@ -96,8 +96,11 @@ func TestFaults(t *testing.T) {
 	}
 	total := runFaulty(t, v, prepare(), 0, false).ops
 	every := 1
-	if !long() {
-		every = max(1, total/40)
+	switch {
+	case raceDetector:
+		every = total / 10
+	case !long():
+		every = total / 40
 	}
 	ignore := goleak.IgnoreCurrent()
 

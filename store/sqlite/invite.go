@@ -37,7 +37,7 @@ const (
 	upsertInvite = `
 INSERT INTO invites (driver, version, link_hash, code_hash, created_at, link_expires_at, code_expires_at, joined_at, nonce_hash, generation, over_at)
 VALUES (?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (driver) DO UPDATE SET version = 1, link_hash = excluded.link_hash, code_hash = excluded.code_hash, created_at = excluded.created_at,
+ON CONFLICT (driver) DO UPDATE SET version = invites.version + 1, link_hash = excluded.link_hash, code_hash = excluded.code_hash, created_at = excluded.created_at,
 	link_expires_at = excluded.link_expires_at, code_expires_at = excluded.code_expires_at, joined_at = excluded.joined_at,
 	nonce_hash = excluded.nonce_hash, generation = excluded.generation, over_at = excluded.over_at`
 

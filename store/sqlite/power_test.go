@@ -111,8 +111,11 @@ func emptyDir(dir string) error {
 // TestPowerCut cuts the power after every operation on the disk: what was acknowledged is there, and no step is half done.
 func TestPowerCut(t *testing.T) {
 	rounds, images := 12, 300
-	if long() {
+	switch {
+	case long():
 		rounds, images = 13, 12000
+	case raceDetector:
+		rounds, images = 4, 30
 	}
 	for _, synchronous := range []string{"FULL", "NORMAL"} {
 		t.Run(synchronous, func(t *testing.T) {
@@ -209,8 +212,11 @@ func TestPowerCutInMigration(t *testing.T) {
 	versions := map[string]int{}
 	update := recorded{base, v2.Log()}
 	most := 300
-	if long() {
+	switch {
+	case long():
 		most = 1 << 20
+	case raceDetector:
+		most = 60
 	}
 	n := update.images(t, 0, most, func(dir string, _ int, way powervfs.Survival) {
 		path := filepath.Join(dir, "tracking.db")
