@@ -108,5 +108,8 @@ func (h *Handler) writeCORS(hd http.Header, r *request, w who) {
 		hd.Set("Access-Control-Allow-Origin", "*")
 	case origin != "" && origin != "*" && slices.Contains(h.opts.CORSOrigins, origin):
 		hd.Set("Access-Control-Allow-Origin", origin)
+	default:
+		return
 	}
+	hd.Set("Access-Control-Expose-Headers", "Retry-After")
 }

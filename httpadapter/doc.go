@@ -1,5 +1,6 @@
-// Package httpadapter serves a [tracking.Service] over HTTP: the /v1 interface for applications and drivers, the tracking links that customers open,
-// and the links that invite drivers.
+// Package httpadapter serves a [tracking.Service] over HTTP: the /v1 interface for applications and drivers, the tracking page that customers open, the web app that
+// drivers work with, and the addresses that phone GPS apps send positions to. The file openapi.json, served as /v1/openapi.json, describes the interface;
+// package [github.com/seed-8aba7b13/tracking/httpadapter/web] holds the pages, and Options.Site says how they look.
 //
 //	h, err := httpadapter.New(svc, &httpadapter.Options{BaseURL: "https://track.example"})
 //	if err != nil {
@@ -37,5 +38,8 @@
 //   - A query parameter that must not be empty and is: 400. properties.<key> is one of them, so drivers with an empty property cannot be asked for.
 //   - apikey and X-Api-Key that differ are refused even if one of them is empty.
 //   - multipart/form-data is taken by /v1/assign_trip beside the usual form.
+//   - /v1/driver/notifications without after begins with the oldest notice that is kept. Last-Event-ID counts before after. A notice shows a task only
+//     while it is the driver's, and its contacts only while it is open.
+//   - A revoked tracking link ends the streams on it within 10 seconds, a revoked driver token within Options.Heartbeat.
 //   - A body that does not arrive in time is answered 400, if anybody still listens, and the connection is closed.
 package httpadapter

@@ -73,6 +73,8 @@ func (h *Handler) routes() []route {
 		{method: post, pattern: "/v1/driver/trips/{trip_id}/discard", who: driver, handle: h.driverDiscardTrip},
 		{method: get, pattern: "/v1/driver/requests", who: driver, handle: h.driverRequests},
 		{method: get, pattern: "/v1/driver/notifications", who: driver, handle: h.driverNotices},
+		{method: post, pattern: "/v1/driver/push", who: driver, handle: h.driverPush},
+		{method: post, pattern: "/v1/driver/push/delete", who: driver, handle: h.driverPushEnd},
 		{method: get, pattern: "/v1/driver/phone", who: driver, handle: h.driverPhone},
 
 		{method: get, pattern: "/ingest/{token}", lenient: true, handle: h.ingest},

@@ -60,6 +60,8 @@ var targets = map[string][]target{
 	"GET /v1/driver/requests":                  {{}},
 	"GET /v1/driver/notifications":             {{}},
 	"GET /v1/driver/phone":                     {{}},
+	"POST /v1/driver/push":                     {{other: subscription("https://push.example/1")}},
+	"POST /v1/driver/push/delete":              {{other: `{"endpoint":"https://push.example/1"}`}},
 }
 
 // world is a server where two applications and two drivers of the first one each have one of everything.
