@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
@@ -45,6 +46,11 @@ func readBody(r *request, limit int64) ([]byte, error) {
 		message = "The body could not be read."
 	}
 	return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: message, Err: errors.Join(errBodyBroken, err)}
+}
+
+// allowSlowBody gives the body of a phone that has shown its token more time.
+func (h *Handler) allowSlowBody(r *request) {
+	_ = http.NewResponseController(r.w).SetReadDeadline(time.Now().Add(6 * h.opts.ReadTimeout)) // as in ServeHTTP
 }
 
 // mediaType checks that the body is sent as it is, and returns its type; "" when the caller does not say.

@@ -13,6 +13,7 @@ const maxFixes = 1000
 
 // driverFixes records a batch. What is wrong with one fix is its outcome and not the batch's: a phone sends the head of its queue until that is taken.
 func (h *Handler) driverFixes(r *request) (answer, error) {
+	h.allowSlowBody(r)
 	o, err := r.object(maxFixesBody, false)
 	if err != nil {
 		return nil, err

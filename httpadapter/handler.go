@@ -56,7 +56,8 @@ type Options struct {
 	// Health is asked by GET /healthz, which is served only if it is set. An error is answered 503 and logged.
 	Health func(context.Context) error
 
-	// ReadTimeout limits how long a body may take to arrive; default 10 s.
+	// ReadTimeout limits how long a body may take to arrive; default 10 s. Batches of positions, which phones send over slow networks, have six times as long
+	// once the token has been found good.
 	ReadTimeout time.Duration
 
 	// WriteTimeout limits how long a single write of an answer may take, a streamed one included; default 30 s.
@@ -254,6 +255,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 	r.route = found
 
 	if found.lenient {
+		w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 		res, err := found.handle(r)
 		if err != nil {
 			return fail(err)
@@ -289,6 +291,10 @@ func (h *Handler) log(r *request, status int, start time.Time, cause error) {
 		if r.route.who != public {
 			attrs = append(attrs, slog.String("app", string(r.svc.App())))
 		}
+	}
+	if cause != nil {
+		e, _ := asError(cause)
+		attrs = append(attrs, slog.String("code", string(e.Code)))
 	}
 	if cause != nil && level == slog.LevelError {
 		attrs = append(attrs, slog.String("err", cause.Error()))

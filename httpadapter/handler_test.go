@@ -225,6 +225,11 @@ func TestPublicPages(t *testing.T) {
 
 	unknown := s.do("GET", "/track/nobody", "")
 	state := s.do("GET", "/track/nobody/state", "")
+	for _, r := range []reply{unknown, state, s.do("GET", link+"/state", "")} {
+		if r.header.Get("X-Robots-Tag") != "noindex, nofollow" || r.header.Get("Cache-Control") != "no-store" {
+			t.Errorf("%d %v", r.status, r.header)
+		}
+	}
 	s.data(s.app("POST", "/v1/task/trackingurl/revoke", `{"task_id":"`+task+`"}`))
 	revoked := s.do("GET", link, "")
 	if unknown.status != 404 || revoked.status != 404 || unknown.body != revoked.body || unknown.header.Get("Content-Security-Policy") != revoked.header.Get("Content-Security-Policy") {

@@ -104,6 +104,21 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
+// TestSlowPhone: a batch of positions has six times as long, once the token is known.
+func TestSlowPhone(t *testing.T) {
+	const timeout = 100 * time.Millisecond
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = timeout })
+	token, _ := s.phone("ravi")
+	start := time.Now()
+	c := s.dial()
+	io.WriteString(c, "POST /v1/driver/fixes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 50\r\n\r\n{\"fixes\":[")
+	r, closed := s.answer(c)
+	s.check("slow phone", r, 400, "")
+	if took := time.Since(start); !closed || took < 6*timeout {
+		t.Errorf("closed %v, after %v", closed, took)
+	}
+}
+
 // TestBrokenOffBody: nothing is stored when the caller goes away in the middle.
 func TestBrokenOffBody(t *testing.T) {
 	s := newServer(t)

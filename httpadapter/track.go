@@ -16,15 +16,7 @@ func (h *Handler) trackState(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return public200{success{"Tracking", true, list{"tracking": viewOf(v)}}}, nil
-}
-
-// public200 is a success that search engines are to leave alone.
-type public200 struct{ success }
-
-func (a public200) write(h *Handler, w *recorder, r *request) error {
-	w.Header().Set("X-Robots-Tag", "noindex, nofollow")
-	return a.success.write(h, w, r)
+	return ok("Tracking", list{"tracking": viewOf(v)})
 }
 
 // trackLive streams the state of a link as server-sent events: "state" with each change, "end" after the last one. It answers 204 when all is over already,
@@ -82,7 +74,6 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 	if s.leave != nil {
 		defer s.leave()
 	}
-	w.Header().Set("X-Robots-Tag", "noindex, nofollow")
 	if s.over {
 		w.Header().Set("Cache-Control", "no-store")
 		w.Header().Set("X-Content-Type-Options", "nosniff")
