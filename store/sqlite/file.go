@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
-	_ "modernc.org/sqlite" // the driver
+	codes "modernc.org/sqlite/lib"
 )
 
 // applicationID marks a file as ours, in the place that SQLite's header has for that: "trak".
@@ -340,10 +340,8 @@ func (s *Store) prepare(r connect) error {
 		s.opts.Logger.Info("sqlite: bringing the file up to date", "path", s.path, "from", version, "copy", name)
 		return s.copyTo(ctx, name)
 	}
-	// Whatever is in the log goes into the file and is synced there. A log left by a process that saw an fsync fail may be whole in the kernel's
-	// memory and not on the disk; commits that follow in the same log would be lost with it.
 	if s.path != "" {
-		if err := s.writer.checkpoint("TRUNCATE"); err != nil {
+		if err := s.writer.settle(s.writer.db.Get); err != nil && primary(err) != codes.SQLITE_FULL {
 			return err
 		}
 	}

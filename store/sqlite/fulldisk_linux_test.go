@@ -24,7 +24,7 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 	})
 	path := filepath.Join(dir, "tracking.db")
 	s := open(t, path, nil)
-	defer closeStore(t, s)
+	defer func() { closeStore(t, s) }()
 	ballast := filepath.Join(dir, "ballast")
 	writeFile(t, ballast, make([]byte, 3<<20))
 
@@ -53,6 +53,20 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 	}
 	if err := s.Health(); err != nil {
 		t.Errorf("Health: %v", err)
+	}
+
+	// It is opened again while the disk is full.
+	if err := s.Close(); err != nil {
+		t.Logf("Close: %v", err)
+	}
+	s = open(t, path, nil)
+	for i := range acked {
+		if !there(t, s, i) {
+			t.Errorf("changeset %d is lost", i)
+		}
+	}
+	if err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("got error %v, want ErrUnavailable", err)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)

@@ -36,6 +36,7 @@ type writer struct {
 	groups     int  // since the size of the log was looked at
 	logAtLast  int  // pages in the log when it was last tried to be emptied in vain
 	untidy     bool // the log could not be copied into the file
+	unsettled  bool // the log of the last process is still to be copied into the file; see settle
 }
 
 // job is a change that waits, or runs.
@@ -200,6 +201,11 @@ func (w *writer) transact(x *tx, group []*job, answers []error) (err error) {
 			return err
 		}
 	}
+	if w.unsettled {
+		if err := w.settle(x.get); err != nil {
+			return err
+		}
+	}
 	if err := x.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -329,15 +335,20 @@ func (w *writer) logState(mode string) (r logRow, err error) {
 	return r, err
 }
 
-// checkpoint empties the log before the writer has started.
-func (w *writer) checkpoint(mode string) error {
+// settle copies the log of the last process into the file and syncs it there, before anything is added to it.
+//
+// A log left by a process that saw an fsync fail may be whole in the kernel's memory and not on the disk; commits that followed in the same log would be
+// lost with it. On a full disk there may be no room for that now. Then reads go on, and the first write tries it again.
+func (w *writer) settle(get func(dest any, query string, args ...any) error) error {
+	w.unsettled = true
 	var r logRow
-	if err := w.db.Get(&r, "PRAGMA wal_checkpoint("+mode+")"); err != nil {
+	if err := get(&r, "PRAGMA wal_checkpoint(TRUNCATE)"); err != nil {
 		return err
 	}
 	if r.Busy {
-		return fmt.Errorf("something else holds the file; close it and open the store again")
+		return errors.New("something else holds the file; close it first")
 	}
+	w.unsettled = false
 	return nil
 }
 
