@@ -5,8 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-
-	"github.com/seed-8aba7b13/tracking"
+)
 
 // bad is a call and what is to be answered. A target without apikey gets application a's.
 type bad struct {
