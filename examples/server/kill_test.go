@@ -62,7 +62,7 @@ func (cfg senderConfig) service(n tracking.Notifier) (*tracking.Service, trackin
 	return svc, store, err
 }
 
-// sendEvents makes events and has them delivered, until its input ends. It prints how many there are, once there are enough.
+// sendEvents makes events and has them delivered, half of them while others are made, until its input ends. It prints how many there are, once there are enough.
 func sendEvents(cfg senderConfig) error {
 	hook, err := webhook.New(cfg.URL, []string{cfg.Secret}, &webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: cfg.now})
 	if err != nil {
@@ -76,13 +76,17 @@ func sendEvents(cfg senderConfig) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var running sync.WaitGroup
-	running.Go(func() { _ = svc.Run(ctx) })
 
 	there, err := allEvents(ctx, svc)
 	if err != nil {
 		return err
 	}
-	for n := len(there); n < cfg.Events; n += 5 {
+	half := len(there) + max(0, cfg.Events-len(there))/2
+	for n, runs := len(there), false; n < cfg.Events || !runs; n += 5 {
+		if !runs && n >= half { // so that it finds long queues, and comes upon growing ones
+			runs = true
+			running.Go(func() { _ = svc.Run(ctx) })
+		}
 		task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "45 First Avenue"}})
 		for i := range 3 {
 			if err == nil {
@@ -179,7 +183,7 @@ func (k *killer) generation(cfg senderConfig, kill bool, nth int, answers bool) 
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(k.t.Context(), 5*time.Minute) // only keeps a broken test from hanging
+	ctx, cancel := context.WithTimeout(k.t.Context(), 2*time.Minute) // only keeps a broken test from hanging
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), senderEnv+"="+string(text))
