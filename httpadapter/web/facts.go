@@ -191,19 +191,22 @@ func parseTracking(state []byte) (tracking, error) {
 // etaRounding is what an expected time is rounded up to: a promise to the minute would be false.
 const etaRounding = 5 * time.Minute
 
-// expected is the expected time as the page says it without a script, "" when there is none or it has passed.
-func (t tracking) expected(now time.Time, zone *time.Location) string {
+// expected is the expected time as the page says it without a script, "" when there is none. One that has passed is "soon".
+func (t tracking) expected(words map[string]string, now time.Time, zone *time.Location) string {
 	if t.ETA == nil || !t.moving() {
 		return ""
 	}
 	at, err := time.Parse(time.RFC3339, t.ETA.Time)
-	if err != nil || at.Before(now) {
+	if err != nil {
 		return ""
+	}
+	if at.Before(now) {
+		return words["track.eta.soon"]
 	}
 	if r := at.Truncate(etaRounding); r.Before(at) {
 		at = r.Add(etaRounding)
 	}
-	return clock(at, zone)
+	return fill(words["track.eta.clock"], "time", clock(at, zone))
 }
 
 // clock is a time of day, with its zone when nobody chose one.

@@ -218,9 +218,7 @@ func (f *Fronts) Tracking(s Site, token string, state []byte, accept string, now
 		}
 		d.Steps = append(d.Steps, text)
 	}
-	if at := t.expected(now, s.TimeZone); at != "" {
-		d.Expected, d.ExpectedISO = fill(d.Words["track.eta.clock"], "time", at), t.ETA.Time
-	}
+	d.Expected = t.expected(d.Words, now, s.TimeZone)
 	if t.ended() {
 		d.FinalAt = shown(t.EndedAt, now, s.TimeZone)
 	}

@@ -3,7 +3,6 @@ package web
 import (
 	"embed"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,23 +34,21 @@ func Words(lang string) map[string]string {
 	return words
 }
 
-func checkWords(words map[string]map[string]string) []error {
-	var errs []error
+func checkWords(words map[string]map[string]string, bad func(format string, args ...any)) {
 	known := Words(fallback)
 	for _, lang := range slices.Sorted(maps.Keys(words)) {
 		if !langPattern.MatchString(lang) {
-			errs = append(errs, fmt.Errorf("Words: %q is not a language tag", lang))
+			bad("Words: %q is not a language tag", lang)
 		}
 		for _, key := range slices.Sorted(maps.Keys(words[lang])) {
 			if _, ok := known[key]; !ok {
-				errs = append(errs, fmt.Errorf("Words[%q]: there is no text %q", lang, key))
+				bad("Words[%q]: there is no text %q", lang, key)
 			}
 		}
 		if dir := words[lang]["lang.dir"]; dir != "" && dir != "ltr" && dir != "rtl" {
-			errs = append(errs, fmt.Errorf("Words[%q]: lang.dir must be ltr or rtl", lang))
+			bad("Words[%q]: lang.dir must be ltr or rtl", lang)
 		}
 	}
-	return errs
 }
 
 // words picks the language of a page by the Accept-Language header and returns its tag and complete table.

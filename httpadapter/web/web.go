@@ -132,7 +132,7 @@ func (s Site) Check() error {
 	if s.PushKey != "" && !pushPattern.MatchString(s.PushKey) {
 		bad("PushKey must be an uncompressed P-256 point in base64url without padding")
 	}
-	errs = append(errs, checkWords(s.Words)...)
+	checkWords(s.Words, bad)
 	return errors.Join(errs...)
 }
 

@@ -123,6 +123,13 @@ func TestFactsWithoutScript(t *testing.T) {
 	}
 }
 
+func TestExpectedTimeThatHasPassed(t *testing.T) {
+	html := visible(track(t, web.Site{}, strings.Replace(underWay, "T10:11:00", "T09:58:00", 1), "en"))
+	if !strings.Contains(html, "any moment now") || strings.Contains(html, "about ") {
+		t.Error("the page names a time in the past")
+	}
+}
+
 func TestNothingAfterTheEnd(t *testing.T) {
 	html := visible(track(t, web.Site{}, `{"kind":"task","type":2,"status":"completed","outcome":"succeeded","ended_at":"2026-02-28T09:40:00.000Z","path":[]}`, "en"))
 	for _, no := range []string{"Position", `http-equiv="refresh"`, "modulepreload"} {

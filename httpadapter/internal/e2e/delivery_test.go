@@ -23,28 +23,30 @@ const apiKey = "the-key"
 // service is the whole of it behind two servers: one for the application and its customers, one that drivers reach over a network of their own.
 type service struct {
 	*testing.T
-	svc    *tracking.Service
-	url    string
-	driver string // the same, over the driver's network
-	gate   *gate
+	origins [2]string // of url and driver
+	svc     *tracking.Service
+	url     string
+	driver  string // the same, over the driver's network
+	gate    *gate
 }
 
-func newService(t *testing.T) *service {
+func newService(t *testing.T, prefix string) *service {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
 	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{apiKey: {}}, Logger: logger})
+	h, err := httpadapter.New(svc, &httpadapter.Options{Prefix: prefix, Keys: map[string]httpadapter.Principal{apiKey: {}}, Logger: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &service{T: t, svc: svc, gate: &gate{next: h}}
 	public := httptest.NewServer(h)
-	s.url = public.URL
+	s.url = public.URL + prefix
 	s.gate.server = httptest.NewServer(s.gate)
-	s.driver = s.gate.server.URL
+	s.driver = s.gate.server.URL + prefix
+	s.origins = [2]string{public.URL, s.gate.server.URL}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
@@ -124,11 +126,11 @@ func embed(t *testing.T, url string) string {
 
 // The whole of a delivery, with one browser as the driver's phone and one as the customer's.
 func TestDelivery(t *testing.T) {
-	s := newService(t)
+	s := newService(t, "")
 	chrome := chromium(t)
 	link, _ := s.invite("dora", "Dora Example")
 
-	dora := newPerson(t, chrome, "the driver", s.driver)
+	dora := newPerson(t, chrome, "the driver", s.origins[1])
 	dora.stand(13.3700, 52.5100)
 	dora.open(link)
 	dora.click(".join .primary")
@@ -147,7 +149,7 @@ func TestDelivery(t *testing.T) {
 
 	webURL := s.api("GET", "/v1/task/trackingurl/"+id, nil)["webUrl"].(string)
 	shop := embed(t, webURL)
-	ada := newPerson(t, chrome, "the customer", s.url)
+	ada := newPerson(t, chrome, "the customer", s.origins[0])
 	ada.open(shop)
 	ada.seeFramed("that a driver has the order, and not yet who", `document.body.dataset.phase === 'assigned' && document.querySelector('#driver').hidden`)
 
@@ -202,16 +204,16 @@ func TestDelivery(t *testing.T) {
 			t.Errorf("after the end the state has a position or a path: %s", body)
 		}
 	}
-	dora.onlyFrom(s.driver)
-	ada.onlyFrom(s.url, shop)
+	dora.onlyFrom(s.origins[1])
+	ada.onlyFrom(s.origins[0], shop)
 }
 
 // A token that is revoked leads back to joining; what was not sent is sent once the driver has joined again.
 func TestRevoked(t *testing.T) {
-	s := newService(t)
+	s := newService(t, "/delivery")
 	chrome := chromium(t)
 	_, code := s.invite("dora", "Dora")
-	dora := newPerson(t, chrome, "the driver", s.driver)
+	dora := newPerson(t, chrome, "the driver", s.origins[1])
 	dora.stand(13.37, 52.51)
 	dora.open(s.driver + "/driver/")
 	join := func(code string) {
@@ -243,5 +245,5 @@ func TestRevoked(t *testing.T) {
 	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusInProgress {
 		t.Fatalf("the task is %s: %v", now.Status, err)
 	}
-	dora.onlyFrom(s.driver)
+	dora.onlyFrom(s.origins[1])
 }

@@ -70,7 +70,8 @@ export class App {
     this.positions = new Positions(
       navigator.geolocation as Geolocation | undefined,
       () => this.api.offset,
-      (fix) => void this.outbox?.add({ kind: 'fix', fix }, onTrip(this.shown()) ? 2_000 : 10_000),
+      // The first one says that the driver is to be reckoned with; later ones go in batches.
+      (fix, first) => void this.outbox?.add({ kind: 'fix', fix }, first ? 0 : onTrip(this.shown()) ? 2_000 : 10_000),
       () => void (this.online && this.session && this.api.call('POST', '/v1/driver/fixes', { fixes: [] })),
       () => this.changed(),
     );
@@ -225,6 +226,7 @@ export class App {
     this.end();
     await this.store.remove('world');
     await this.store.set('session', session);
+    void navigator.storage?.persist?.().catch(() => {}); // else a full phone may throw the unsent entries away
     await this.store.remove('join');
     await this.store.remove('revoked');
     if (this.invite !== null) {

@@ -18,6 +18,7 @@ export class Positions {
   status: GpsStatus = 'off';
   me: Me | null = null;
   private watch: number | null = null;
+  private since = 0; // when the watch began
   private trip = false;
   private kept: { lnglat: LngLat; ms: number } | null = null;
   private timer: ReturnType<typeof setInterval> | undefined;
@@ -26,7 +27,7 @@ export class Positions {
   constructor(
     private readonly geolocation: Geolocation | undefined,
     private readonly offset: () => number,
-    private readonly onFix: (f: Fix) => void,
+    private readonly onFix: (f: Fix, first: boolean) => void,
     private readonly onAlive: () => void,
     private readonly onChange: () => void,
   ) {}
@@ -49,6 +50,8 @@ export class Positions {
       return;
     }
     this.status = 'wait';
+    this.since = Date.now();
+    this.kept = null;
     const options: PositionOptions = { enableHighAccuracy: true, maximumAge: 0, timeout: 30_000 };
     this.watch = this.geolocation.watchPosition((p) => this.take(p), (e) => this.fail(e), options);
     this.timer = setInterval(() => {
@@ -75,6 +78,8 @@ export class Positions {
     const c = p.coords;
     // Some phones count the time of a position from another year: then it is now.
     let ms = Math.abs(p.timestamp - Date.now()) < 24 * 3600_000 ? p.timestamp : Date.now();
+    // None is older than the watch, which asks for no kept ones; where one says so its clock is not the phone's. By its word it would be from off duty.
+    if (ms < this.since) ms = Date.now();
     if (always && this.kept && ms <= this.kept.ms) ms = Date.now(); // the same position, seen again
     const lnglat: LngLat = [c.longitude, c.latitude];
     const heading = c.heading !== null && Number.isFinite(c.heading) ? c.heading : null;
@@ -82,13 +87,14 @@ export class Positions {
     this.status = 'ok';
     const metres = this.kept ? distance(this.kept.lnglat, lnglat) : 0;
     if (always || worthKeeping(this.kept, { lnglat, ms }, this.trip, metres)) {
+      const first = this.kept === null;
       this.kept = { lnglat, ms };
       const f: Fix = { lnglat, time: new Date(ms + this.offset()).toISOString() };
       if (Number.isFinite(c.accuracy) && c.accuracy >= 0) f.accuracy = c.accuracy;
       if (c.speed !== null && Number.isFinite(c.speed) && c.speed >= 0) f.speed = c.speed;
       if (heading !== null) f.bearing = heading;
       if (this.battery) f.battery = this.battery.level;
-      this.onFix(f);
+      this.onFix(f, first);
     }
     this.onChange();
   }

@@ -59,6 +59,7 @@ export function Root({ app, install }: { app: App; install: Install }) {
         ))}
       </div>
       <main class="main">
+        {!task && <h1 class="sr">{t('driver.tab.' + route.tab)}</h1>}
         {task ? (
           <TaskView app={app} task={task} />
         ) : route.tab === 'map' ? (
