@@ -207,9 +207,6 @@ func (s *Service) SaveDriver(ctx context.Context, n SaveDriver) (Driver, error) 
 				}
 			}
 			cs.Fixes = []FixBatch{{DriverID: d.ID, SeenAt: now, Fixes: []Fix{{LngLat: *n.LngLat, Time: at, Trusted: true}}}}
-			if d.Silent {
-				d.Silent, changed = false, true
-			}
 		}
 		if changed {
 			d.UpdatedAt = now
@@ -258,12 +255,8 @@ func (s *Service) SetAvailability(ctx context.Context, id DriverID, available bo
 			return err
 		}
 		cs := &Changeset{Fixes: []FixBatch{{DriverID: id, SeenAt: now}}}
-		switch {
-		case d.Available != available:
+		if d.Available != available {
 			cs.Events = append(cs.Events, s.setDuty(&d, available, at, now, driverActor(id)))
-			cs.Drivers = []Driver{d}
-		case d.Silent:
-			d.Silent = false
 			cs.Drivers = []Driver{d}
 		}
 		if err := s.commit(ctx, cs); err != nil {
@@ -456,7 +449,14 @@ func (s *Service) markSilent(ctx context.Context, id DriverID) error {
 			return nil
 		}
 		d.Silent = true
-		return s.commit(ctx, &Changeset{Drivers: []Driver{d}, Events: []Event{s.event(DriverSilent, d.subject(), now, now, "system")}})
+		if err := s.commit(ctx, &Changeset{Drivers: []Driver{d}, Events: []Event{s.event(DriverSilent, d.subject(), now, now, "system")}}); err != nil {
+			return err
+		}
+		// A fix leaves the version alone: one that came since the driver was read has not seen the silence that it ends.
+		if d, err = s.driver(ctx, id); err == nil && d.Position.SeenAt.After(before) {
+			return s.heard(ctx, id)
+		}
+		return nil
 	})
 }
 

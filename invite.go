@@ -224,7 +224,7 @@ func (s *Service) join(ctx context.Context, j Join) (Joined, error) {
 		if joined, err = svc.tokens(ctx, d, inv, j.Nonce); err != nil {
 			return err
 		}
-		d.AppToken, d.IngestToken, d.Silent, d.Push = hashOf(joined.Token), hashOf(joined.IngestToken), false, nil
+		d.AppToken, d.IngestToken, d.Push = hashOf(joined.Token), hashOf(joined.IngestToken), nil
 		if err := svc.commit(ctx, &Changeset{
 			Drivers: []Driver{d}, Invites: []Invite{inv}, Fixes: []FixBatch{{DriverID: d.ID, SeenAt: now}},
 			Events: []Event{s.event(DriverJoined, d.subject(), now, now, driverActor(d.ID))},

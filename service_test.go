@@ -32,12 +32,16 @@ func (w *world) advance(d time.Duration) { w.mu.Lock(); defer w.mu.Unlock(); w.a
 
 func newWorld(t testing.TB, change ...func(*tracking.Options)) *world {
 	t.Helper()
+	return newWorldOn(t, memory.New(), change...)
+}
+
+func newWorldOn(t testing.TB, store tracking.Store, change ...func(*tracking.Options)) *world {
+	t.Helper()
 	w := &world{t: t, ctx: t.Context(), at: start}
 	opts := &tracking.Options{Now: w.now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))}
 	for _, c := range change {
 		c(opts)
 	}
-	store := memory.New()
 	t.Cleanup(func() { store.Close() })
 	var err error
 	if w.Service, err = tracking.New(store, opts); err != nil {
@@ -1028,5 +1032,50 @@ func TestInputIsChecked(t *testing.T) {
 		if _, err := w.InviteDriver(w.ctx, tracking.NewInvite{Email: &email}); code(err) != tracking.ErrInvalid {
 			t.Errorf("email %q: %v", email, err)
 		}
+	}
+}
+
+// Whatever a driver does is a sign of life, and ends a silence.
+func TestStepsEndSilence(t *testing.T) {
+	for name, do := range map[string]func(w *world, task tracking.TaskID, trip tracking.TripID) error{
+		"finish": func(w *world, task tracking.TaskID, _ tracking.TripID) error { return finish(w, task) },
+		"pickup": func(w *world, task tracking.TaskID, _ tracking.TripID) error { return pickUp(w, task) },
+		"stop": func(w *world, _ tracking.TaskID, trip tracking.TripID) error {
+			_, err := w.StopTrip(w.ctx, "own", trip, tracking.Step{})
+			return err
+		},
+		"start a trip": func(w *world, _ tracking.TaskID, _ tracking.TripID) error {
+			_, err := w.StartTrip(w.ctx, "own", "other", tracking.Step{})
+			return err
+		},
+		"decline": func(w *world, _ tracking.TaskID, _ tracking.TripID) error {
+			id := w.create(false).ID
+			must(w.AssignTask(w.ctx, id, "own"))(w.t)
+			return decline(w, id)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, func(o *tracking.Options) { o.MaxOpenTasks = 5 })
+			w.driver("own", 100)
+			id := w.create(true).ID
+			_, trip, err := w.StartTask(w.ctx, "own", id, tracking.Step{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.advance(11 * time.Minute)
+			if n := must(w.MarkSilent(w.ctx))(t); n != 1 {
+				t.Fatal("not silent")
+			}
+			if err := do(w, id, trip.ID); err != nil {
+				t.Fatal(err)
+			}
+			if next := w.create(true); next.DriverID != "own" {
+				t.Error("heard of by what he does, the driver is not offered anything")
+			}
+			w.advance(11 * time.Minute)
+			if n := must(w.MarkSilent(w.ctx))(t); n != 1 {
+				t.Error("silent again, nobody is told")
+			}
+		})
 	}
 }

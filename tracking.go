@@ -772,8 +772,15 @@ func orNotFound(err error, field, what string) error {
 // commit applies cs and tells who follows.
 func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 	cs.Deliver = s.opts.Notifier != nil
+	back, err := s.endSilence(ctx, cs)
+	if err != nil {
+		return err
+	}
 	if err := s.store.Commit(ctx, s.app, cs); err != nil {
 		return err
+	}
+	if back {
+		kick(s.waiting)
 	}
 	if cs.Deliver && len(cs.Events) > 0 {
 		kick(s.events)
@@ -793,6 +800,26 @@ func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 		s.hub.publish(s.app, Subject{KindDriver, string(b.DriverID)})
 	}
 	return nil
+}
+
+// endSilence adds to cs that the drivers whose signs of life it holds are silent no longer, and reports whether one was.
+func (s *Service) endSilence(ctx context.Context, cs *Changeset) (back bool, err error) {
+	for _, b := range cs.Fixes {
+		i := slices.IndexFunc(cs.Drivers, func(d Driver) bool { return d.ID == b.DriverID })
+		if i < 0 {
+			d, err := s.store.Driver(ctx, s.app, b.DriverID)
+			switch {
+			case errors.Is(err, ErrNotFound) || err == nil && !d.Silent:
+				continue
+			case err != nil:
+				return false, err
+			}
+			i, cs.Drivers = len(cs.Drivers), append(cs.Drivers, d)
+		}
+		back = back || cs.Drivers[i].Silent
+		cs.Drivers[i].Silent = false
+	}
+	return back, nil
 }
 
 func kick(c chan struct{}) {

@@ -1,0 +1,37 @@
+package tracking_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// between is a Store in which something else happens just before a commit, once.
+type between struct {
+	tracking.Store
+	then func()
+}
+
+func (b *between) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+	if then := b.then; then != nil {
+		b.then = nil
+		then()
+	}
+	return b.Store.Commit(ctx, app, cs)
+}
+
+// A fix that comes while silence is noted is not lost.
+func TestHeardOfWhileSilenceIsNoted(t *testing.T) {
+	store := &between{Store: memory.New()}
+	w := newWorldOn(t, store)
+	w.driver("own", 100)
+	w.advance(11 * time.Minute)
+	store.then = func() { must(w.RecordFixes(w.ctx, "own", nil))(t) }
+	must(w.MarkSilent(w.ctx))(t)
+	if next := w.create(true); next.DriverID != "own" {
+		t.Error("just heard of, the driver is not offered anything")
+	}
+}
