@@ -35,3 +35,19 @@ func TestHeardOfWhileSilenceIsNoted(t *testing.T) {
 		t.Error("just heard of, the driver is not offered anything")
 	}
 }
+
+func TestAssignWaitingCountsItsOwn(t *testing.T) {
+	store := &between{Store: memory.New()}
+	w := newWorldOn(t, store)
+	first := w.create(true)
+	w.advance(time.Second)
+	second := w.create(true)
+	w.driver("own", 100)
+	store.then = func() { must(w.CancelTask(w.ctx, first.ID, ""))(t) }
+	if n := must(w.AssignWaiting(w.ctx))(t); n != 1 {
+		t.Errorf("assigned %d, want 1", n)
+	}
+	if got := w.task(second.ID); got.DriverID != "own" {
+		t.Error("the next one was passed over")
+	}
+}

@@ -515,7 +515,7 @@ func (s *Service) createAssigned(ctx context.Context, t *Task, created Event, no
 		if err != nil {
 			return false, err
 		}
-		if _, err := s.assignWaiting(ctx, older); err != nil {
+		if _, _, err := s.assignWaiting(ctx, older); err != nil {
 			return false, err
 		}
 		return false, errAgain
@@ -591,9 +591,10 @@ func (s *Service) waitingFor(ctx context.Context, d Driver) (Task, bool, error) 
 	}
 }
 
-// assignWaiting gives a waiting task to a driver, if there is one; assigned tells whether it did.
-func (s *Service) assignWaiting(ctx context.Context, w Task) (assigned bool, err error) {
+// assignWaiting gives a waiting task to a driver, if there is one; assigned tells whether it did, and nobody that there was none.
+func (s *Service) assignWaiting(ctx context.Context, w Task) (assigned, nobody bool, err error) {
 	err = s.op(ctx, "AssignWaiting", func(now time.Time) error {
+		assigned, nobody = false, false
 		t, err := s.store.Task(ctx, s.app, w.ID)
 		if err != nil {
 			return err
@@ -603,6 +604,7 @@ func (s *Service) assignWaiting(ctx context.Context, w Task) (assigned bool, err
 		}
 		d, ok, err := s.choose(ctx, t, now)
 		if err != nil || !ok {
+			nobody = err == nil
 			return err
 		}
 		defer s.taken.release(s.app, d.ID)
@@ -614,7 +616,7 @@ func (s *Service) assignWaiting(ctx context.Context, w Task) (assigned bool, err
 		assigned = true
 		return s.commit(ctx, &Changeset{Tasks: []Task{next}, Drivers: []Driver{d}, Events: []Event{s.assignedEvent(t, next, now, "system")}})
 	})
-	return assigned && err == nil, err
+	return assigned && err == nil, nobody, err
 }
 
 // AssignWaiting gives waiting tasks of all applications, oldest first, to drivers who have become available, free, or near. It reports how many it assigned.
@@ -635,7 +637,7 @@ func (s *Service) AssignWaiting(ctx context.Context) (int, error) {
 			if idle[w.App] || w.Task.point() == nil {
 				continue
 			}
-			assigned, err := s.ForApp(w.App).assignWaiting(ctx, w.Task)
+			assigned, nobody, err := s.ForApp(w.App).assignWaiting(ctx, w.Task)
 			switch {
 			case err != nil && ctx.Err() != nil:
 				return n, err
@@ -643,7 +645,7 @@ func (s *Service) AssignWaiting(ctx context.Context) (int, error) {
 				errs = append(errs, err)
 			case assigned:
 				n++
-			case len(w.Task.Excluded) == 0 && s.opts.MaxAssignDistance == 0:
+			case nobody && len(w.Task.Excluded) == 0 && s.opts.MaxAssignDistance == 0:
 				idle[w.App] = true
 			}
 		}
