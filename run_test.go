@@ -367,3 +367,19 @@ func TestGeocoding(t *testing.T) {
 		t.Errorf("without a geocoder: %v", err)
 	}
 }
+
+func TestSlowReceiversMayHaveLong(t *testing.T) {
+	r := &receiver{}
+	w := newWorld(t, func(o *tracking.Options) { o.Notifier, o.NotifyTimeout = r, 5*time.Minute })
+	id := w.create(false).ID
+	must(w.DeliverEvents(w.ctx))(t)
+	if got := r.seqs(string(id)); !slices.Equal(got, []int64{1}) {
+		t.Errorf("delivered %v", got)
+	}
+}
+
+func TestNotifyErrorWithoutCause(t *testing.T) {
+	if got := (&tracking.NotifyError{Permanent: true}).Error(); got == "" {
+		t.Error("says nothing")
+	}
+}

@@ -520,7 +520,12 @@ type NotifyError struct {
 	Err        error
 }
 
-func (e *NotifyError) Error() string { return e.Err.Error() }
+func (e *NotifyError) Error() string {
+	if e.Err == nil {
+		return "the delivery failed"
+	}
+	return e.Err.Error()
+}
 
 // Unwrap returns the cause.
 func (e *NotifyError) Unwrap() error { return e.Err }
@@ -560,7 +565,7 @@ type Options struct {
 
 	Notifier      Notifier        // is told of every event; default none
 	NotifyTimeout time.Duration   // for one call; default 15 s
-	RetryWaits    []time.Duration // before the first, second … try; default 0 s, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h, each with up to 10 % added
+	RetryWaits    []time.Duration // before the first, second … try; the first is taken as 0, whatever it says; default 0 s, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h, each with up to 10 % added
 	Geocoder      Geocoder        // default none
 	Router        Router          // for expected times on tracking links; default none: an estimate
 
@@ -1699,7 +1704,7 @@ func (s *Service) Replay(ctx context.Context, ids ...string) error {
 	return err
 }
 
-// leaseFor is how long a worker may keep a subject's events to itself.
+// leaseFor is how long a worker may keep a subject's events to itself; longer where one call may take longer.
 const leaseFor = 2 * time.Minute
 
 // DeliverEvents hands the events that are due to the Notifier, and reports how many it took. Without a Notifier there are none. [Service.Run] does this, without
@@ -1759,7 +1764,7 @@ func (s *Service) deliver(ctx context.Context, d *dispatch) (int, error) {
 		return 0, nil
 	}
 	now := s.now()
-	until := now.Add(leaseFor)
+	until := now.Add(max(leaseFor, 2*s.opts.NotifyTimeout))
 	leased, err := s.store.LeaseEvents(ctx, Lease{Owner: s.owner, Now: now, Until: until, Except: d.full(), Limit: leaseAtMost})
 	if err != nil {
 		return 0, s.failure(ctx, "DeliverEvents", err)
