@@ -1079,3 +1079,19 @@ func TestStepsEndSilence(t *testing.T) {
 		})
 	}
 }
+
+func TestKeyWithTheSameInstant(t *testing.T) {
+	w := newWorld(t)
+	n := newDrop()
+	n.Key, n.Time = "k", start
+	first := must(w.CreateTask(w.ctx, n))(t)
+	n.Time = start.In(time.FixedZone("", 5*3600+1800)).Add(time.Microsecond)
+	if again := must(w.CreateTask(w.ctx, n))(t); again.ID != first.ID {
+		t.Error("the same moment in another zone made another task")
+	}
+	n = newDrop()
+	n.Time = time.Date(9999, 12, 31, 23, 0, 0, 0, time.UTC).In(time.FixedZone("", 7200))
+	if got := must(w.CreateTask(w.ctx, n))(t); !got.Time.Equal(n.Time) {
+		t.Error(got.Time)
+	}
+}

@@ -427,6 +427,7 @@ func (n *NewTask) normalize(geocodes bool) error {
 	c.text("notes", n.Notes, 4000)
 	c.line("Idempotency-Key", n.Key, 128)
 	c.time("time", n.Time)
+	n.Time = stamp(n.Time) // the same moment in another zone is the same content
 	if c.err == nil && n.AutoAssign && !geocodes {
 		field := "pickup"
 		if n.Type == Drop {
