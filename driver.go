@@ -326,6 +326,7 @@ func (s *Service) DeleteDriver(ctx context.Context, id DriverID) error {
 		if err := s.store.Commit(ctx, s.app, &Changeset{DeleteDrivers: []Driver{d}}); err != nil {
 			return err
 		}
+		s.forget(id)
 		s.hub.publish(s.app, d.subject())
 		return nil
 	})

@@ -1095,3 +1095,58 @@ func TestKeyWithTheSameInstant(t *testing.T) {
 		t.Error(got.Time)
 	}
 }
+
+func TestLinkSeesWhatComesLate(t *testing.T) {
+	begin := func(t *testing.T, step tracking.Step) (w *world, link string, trip tracking.TripID) {
+		w = newWorld(t)
+		must(w.SaveDriver(w.ctx, tracking.SaveDriver{ID: "own", Available: new(true)}))(t)
+		id := w.create(false).ID
+		must(w.AssignTask(w.ctx, id, "own"))(t)
+		_, got, err := w.StartTask(w.ctx, "own", id, step)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return w, must(w.TaskLink(w.ctx, id))(t), got.ID
+	}
+	same := func(w *world, link string, trip tracking.TripID) {
+		w.t.Helper()
+		var got []float64
+		for _, p := range must(w.Tracking(w.ctx, link))(w.t).Path {
+			got = append(got, float64(int(tracking.Distance(*east(0), p)+0.5)))
+		}
+		if want := w.path(trip); !slices.Equal(got, want) {
+			w.t.Errorf("the link shows %v, the path is %v", got, want)
+		}
+	}
+	send := func(w *world, at time.Duration, m float64) {
+		w.t.Helper()
+		must(w.RecordFixes(w.ctx, "own", []tracking.Fix{{LngLat: *east(m), Time: start.Add(at)}}))(w.t)
+	}
+	t.Run("a fix of the very start", func(t *testing.T) {
+		w, link, trip := begin(t, tracking.Step{})
+		same(w, link, trip)
+		send(w, 0, 10)
+		same(w, link, trip)
+	})
+	t.Run("a fix with a step", func(t *testing.T) {
+		w, link, trip := begin(t, tracking.Step{LngLat: east(0)})
+		w.advance(30 * time.Second)
+		send(w, 30*time.Second, 300)
+		same(w, link, trip)
+		must(w.StartTrip(w.ctx, "own", "other", tracking.Step{At: start.Add(15 * time.Second), LngLat: east(150)}))(t)
+		same(w, link, trip)
+	})
+	t.Run("an older one shows the newest to be a jump", func(t *testing.T) {
+		w, link, trip := begin(t, tracking.Step{})
+		w.advance(30 * time.Second)
+		send(w, 20*time.Second, 90_000)
+		same(w, link, trip)
+		send(w, 10*time.Second, 0)
+		same(w, link, trip)
+	})
+	t.Run("what a caller got is his", func(t *testing.T) {
+		w, link, trip := begin(t, tracking.Step{LngLat: east(0)})
+		must(w.Tracking(w.ctx, link))(t).Path[0] = *east(77)
+		same(w, link, trip)
+	})
+}

@@ -672,7 +672,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c.hub.init()
 	c.guard.sources = map[string]*codeSource{}
 	c.etas.of = map[etaKey]standing{}
-	c.paths.of = map[hubKey]driven{}
+	c.paths.of = map[appDriver]map[TripID]driven{}
 	c.owner = c.ids.token(12)
 	if o.Secret != nil {
 		c.secret.Store(&o.Secret)
@@ -802,6 +802,9 @@ func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 		}
 	}
 	for _, b := range cs.Fixes {
+		if len(b.Fixes) > 0 {
+			s.forget(b.DriverID)
+		}
 		s.hub.publish(s.app, Subject{KindDriver, string(b.DriverID)})
 	}
 	return nil
@@ -1377,11 +1380,11 @@ func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, now ti
 	if f := d.Position.Fix; d.Position.Located() && !f.Time.Before(trip.StartedAt) {
 		v.Position = &TrackingPosition{LngLat: f.LngLat, Time: f.Time, Bearing: f.Bearing, Live: now.Sub(f.Time) <= liveFor}
 	}
-	driven, err := s.driven(ctx, trip, now)
+	driven, err := s.driven(ctx, trip, d.Position, now)
 	if err != nil {
 		return err
 	}
-	v.Path = driven.line
+	v.Path = slices.Clone(driven.line)
 	if v.Position != nil && v.Place != nil && v.Place.LngLat != nil {
 		stops, err := s.stopsBefore(ctx, trip)
 		if err != nil {
@@ -1396,32 +1399,37 @@ func (s *Service) showDriver(ctx context.Context, v *Tracking, trip Trip, now ti
 
 // drivens remember the paths of the trips that are looked at, so that each new fix costs itself and not the whole path.
 type drivens struct {
-	mu sync.Mutex
-	of map[hubKey]driven
+	mu    sync.Mutex
+	of    map[appDriver]map[TripID]driven
+	swept time.Time
 }
 
 // driven is an active trip's path so far.
 type driven struct {
-	driver  DriverID
 	read    time.Time // when it was read from its beginning
 	through time.Time // of its newest fix
-	line    []LngLat  // at most pathLimit points
+	line    []LngLat  // at most pathLimit points; never changed
 	recent  []Fix     // of the last minutes
 }
 
 // reread is how long a remembered path stands: what other processes have put into its past shows after that.
 const reread = time.Minute
 
-func (s *Service) driven(ctx context.Context, trip Trip, now time.Time) (driven, error) {
-	key := hubKey{s.app, trip.subject()}
+func (s *Service) driven(ctx context.Context, trip Trip, pos Position, now time.Time) (driven, error) {
+	key := appDriver{s.app, trip.DriverID}
 	s.paths.mu.Lock()
-	d, ok := s.paths.of[key]
-	s.paths.mu.Unlock()
-	from := d.through.Add(time.Millisecond)
-	if !ok || now.Sub(d.read) >= reread {
-		d, from = driven{driver: trip.DriverID, read: now, through: trip.StartedAt}, trip.StartedAt
+	trips := s.paths.of[key]
+	if trips == nil {
+		trips = map[TripID]driven{}
+		s.paths.of[key] = trips
 	}
-	line := slices.Clone(d.line)
+	d, ok := trips[trip.ID]
+	s.paths.mu.Unlock()
+	if !ok || now.Sub(d.read) >= reread || pos.Fix.Time.Before(d.through) { // the last: what was the newest has turned out to be a jump
+		d = driven{read: now, through: trip.StartedAt.Add(-time.Millisecond)}
+	}
+	from := d.through.Add(time.Millisecond)
+	line := slices.Clip(d.line)
 	recent := slices.DeleteFunc(slices.Clone(d.recent), func(f Fix) bool { return now.Sub(f.Time) > recentFor })
 	for f, err := range s.store.Fixes(ctx, s.app, trip.DriverID, FixRange{From: from}) {
 		if err != nil {
@@ -1441,10 +1449,14 @@ func (s *Service) driven(ctx context.Context, trip Trip, now time.Time) (driven,
 	d.line, d.recent = line, recent
 	s.paths.mu.Lock()
 	defer s.paths.mu.Unlock()
-	if len(s.paths.of) >= 10_000 {
-		maps.DeleteFunc(s.paths.of, func(_ hubKey, d driven) bool { return now.Sub(d.read) >= reread })
+	trips[trip.ID] = d // lost, as it must be, if the driver has been forgotten meanwhile
+	if now.Sub(s.paths.swept) >= reread {
+		s.paths.swept = now
+		maps.DeleteFunc(s.paths.of, func(_ appDriver, trips map[TripID]driven) bool {
+			maps.DeleteFunc(trips, func(_ TripID, d driven) bool { return now.Sub(d.read) >= reread })
+			return len(trips) == 0
+		})
 	}
-	s.paths.of[key] = d
 	return d, nil
 }
 
@@ -1452,7 +1464,7 @@ func (s *Service) driven(ctx context.Context, trip Trip, now time.Time) (driven,
 func (s *Service) forget(driver DriverID) {
 	s.paths.mu.Lock()
 	defer s.paths.mu.Unlock()
-	maps.DeleteFunc(s.paths.of, func(k hubKey, d driven) bool { return k.app == s.app && d.driver == driver })
+	delete(s.paths.of, appDriver{s.app, driver})
 }
 
 // stopsBefore are the next stops of the driver's other tasks that were started before this trip.
