@@ -30,7 +30,7 @@ type Driver struct {
 	OpenTasks int       // tasks assigned to or in progress with the driver
 	Silent    bool      // available, but not heard of for Options.MaxFixAge
 	DutyAt    time.Time // when Available last changed; zero: never
-	OffDutyAt time.Time // when the driver last went off duty; zero: never. With Available, that lasted from here to DutyAt
+	OffDutyAt time.Time // when the driver last went off duty, at first when made; zero: not known. With Available, that lasted from here to DutyAt
 
 	TokenGeneration int  // raised by joining and by revoking
 	AppToken        Hash // of the token the driver's app acts with; zero: none
@@ -188,7 +188,7 @@ func (s *Service) SaveDriver(ctx context.Context, n SaveDriver) (Driver, error) 
 		}
 		fresh := err != nil
 		if fresh {
-			d = Driver{ID: n.ID, CreatedAt: now, UpdatedAt: now}
+			d = Driver{ID: n.ID, OffDutyAt: now, CreatedAt: now, UpdatedAt: now}
 		}
 		cs := &Changeset{}
 		changed := d.describe(n.Name, n.Mobile, n.Email) || fresh

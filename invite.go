@@ -92,7 +92,7 @@ func (s *Service) InviteDriver(ctx context.Context, n NewInvite) (Invitation, er
 		d, err := s.store.Driver(ctx, s.app, id)
 		switch {
 		case errors.Is(err, ErrNotFound):
-			d = Driver{ID: id, CreatedAt: now, UpdatedAt: now}
+			d = Driver{ID: id, OffDutyAt: now, CreatedAt: now, UpdatedAt: now}
 			d.describe(n.Name, n.Mobile, n.Email)
 			cs.Drivers = []Driver{d}
 		case err != nil:

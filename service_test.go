@@ -1150,3 +1150,22 @@ func TestLinkSeesWhatComesLate(t *testing.T) {
 		same(w, link, trip)
 	})
 }
+
+// Who was made off duty was off duty until the first coming on.
+func TestOffDutyFromTheInviteOn(t *testing.T) {
+	for name, make := range map[string]func(w *world){
+		"invited": func(w *world) { must(w.InviteDriver(w.ctx, tracking.NewInvite{DriverID: "a"}))(w.t) },
+		"saved":   func(w *world) { must(w.SaveDriver(w.ctx, tracking.SaveDriver{ID: "a"}))(w.t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			make(w)
+			w.advance(10 * time.Minute)
+			must(w.SetAvailability(w.ctx, "a", true, time.Time{}))(t)
+			out := must(w.RecordFixes(w.ctx, "a", []tracking.Fix{{LngLat: *east(0), Time: start.Add(5 * time.Minute)}, {LngLat: *east(1), Time: w.now()}}))(t)
+			if want := []tracking.FixOutcome{tracking.FixOffDuty, tracking.FixLive}; !slices.Equal(out, want) {
+				t.Errorf("%v, want %v", out, want)
+			}
+		})
+	}
+}
