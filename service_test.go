@@ -1169,3 +1169,34 @@ func TestOffDutyFromTheInviteOn(t *testing.T) {
 		})
 	}
 }
+
+// Where a trip ends is the last good fix of its window, also when that came with the stop.
+func TestEndsAtTheLastGoodFix(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fixes []tracking.Fix
+		stop  float64
+		path  []float64
+	}{
+		{"agrees with a candidate", []tracking.Fix{{LngLat: *east(50_000), Time: start.Add(10 * time.Second)}}, 50_010, []float64{0, 50_000, 50_010}},
+		{"is a jump", nil, 60_000, []float64{0}},
+		{"is no jump", nil, 100, []float64{0, 100}},
+		{"has the time of a fix", []tracking.Fix{{LngLat: *east(30), Time: start.Add(12 * time.Second)}}, 100, []float64{0, 30}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			must(w.SaveDriver(w.ctx, tracking.SaveDriver{ID: "a", Available: new(true)}))(t)
+			id := must(w.StartTrip(w.ctx, "a", "x", tracking.Step{LngLat: east(0)}))(t).ID
+			w.advance(12 * time.Second)
+			must(w.RecordFixes(w.ctx, "a", c.fixes))(t)
+			got := must(w.StopTrip(w.ctx, "a", id, tracking.Step{LngLat: east(c.stop)}))(t)
+			path := w.path(id)
+			if !slices.Equal(path, c.path) {
+				t.Fatalf("path %v, want %v", path, c.path)
+			}
+			if *got.EndsAt != *east(path[len(path)-1]) {
+				t.Errorf("ends at %.0f m, want %.0f", tracking.Distance(*east(0), *got.EndsAt), path[len(path)-1])
+			}
+		})
+	}
+}

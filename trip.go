@@ -459,8 +459,14 @@ func (s *Service) settle(ctx context.Context, t *Trip, now time.Time, there *Lng
 				return err
 			}
 			t.EndsAt = &last.LngLat
-			if there != nil && jump(last, Fix{LngLat: *there, Time: t.EndedAt}) {
-				there = nil
+			if there != nil {
+				good, err := s.willBeGood(ctx, t.DriverID, last, Fix{LngLat: *there, Time: t.EndedAt})
+				if err != nil {
+					return err
+				}
+				if !good {
+					there = nil
+				}
 			}
 		}
 		if there != nil {
@@ -468,6 +474,22 @@ func (s *Service) settle(ctx context.Context, t *Trip, now time.Time, there *Lng
 		}
 	}
 	return s.addresses(ctx, t, now)
+}
+
+// willBeGood reports whether f, to be recorded next, will be kept and good: last is the newest good fix up to its time.
+func (s *Service) willBeGood(ctx context.Context, driver DriverID, last, f Fix) (bool, error) {
+	switch {
+	case last.Time.Equal(f.Time):
+		return false, nil
+	case !jump(last, f):
+		return true, nil
+	}
+	d, err := s.store.Driver(ctx, s.app, driver)
+	if err != nil {
+		return false, err
+	}
+	candidate := d.Position.Candidate
+	return !candidate.Time.IsZero() && candidate.Time.Before(f.Time) && !jump(candidate, f), nil
 }
 
 // nearPlace is how far in metres a trip's end may be from a task's place to bear its address.
