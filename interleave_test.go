@@ -51,3 +51,29 @@ func TestAssignWaitingCountsItsOwn(t *testing.T) {
 		t.Error("the next one was passed over")
 	}
 }
+
+// A clock that is put back holds up nobody.
+func TestClockPutBack(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	times, calls := []time.Time{start.Add(3 * time.Hour), start}, 0
+	back := false
+	svc, err := tracking.New(memory.New(), &tracking.Options{Now: func() time.Time {
+		if !back {
+			return start
+		}
+		if calls++; calls > 100 {
+			cancel()
+		}
+		return times[min(calls, len(times))-1]
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Available: new(true)}))(t)
+	id := must(svc.StartTrip(ctx, "a", "x", tracking.Step{}))(t).ID
+	back = true
+	if _, err := svc.Trip(ctx, id); err != nil {
+		t.Errorf("%v after %d looks at the clock", err, calls)
+	}
+}

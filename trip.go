@@ -571,7 +571,7 @@ func (s *Service) endDue(ctx context.Context, now time.Time) error {
 			return err
 		}
 		for _, d := range due {
-			if err := s.settleDue(ctx, TripID(d.Subject.ID)); err != nil {
+			if err := s.settleDue(ctx, TripID(d.Subject.ID), now); err != nil {
 				return err
 			}
 		}
@@ -581,17 +581,22 @@ func (s *Service) endDue(ctx context.Context, now time.Time) error {
 // EndDueTrips ends trips of all applications whose time is up, or moves their ttl if fixes carry them on, and reports how many. [Service.Run] calls it;
 // whoever reads a trip sees it as of now all the same.
 func (s *Service) EndDueTrips(ctx context.Context) (int, error) {
-	due, err := s.store.Due(ctx, DueQuery{Kind: DueTrips, Before: s.now(), Limit: 100})
+	now := s.now()
+	due, err := s.store.Due(ctx, DueQuery{Kind: DueTrips, Before: now, Limit: 100})
 	if err != nil {
 		return 0, s.failure(ctx, "EndDueTrips", err)
 	}
 	return s.each(ctx, due, func(svc *Service, subject Subject) (bool, error) {
-		return true, svc.settleDue(ctx, TripID(subject.ID))
+		return true, svc.settleDue(ctx, TripID(subject.ID), now)
 	})
 }
 
-func (s *Service) settleDue(ctx context.Context, id TripID) error {
+// settleDue commits what has become of a trip that came due by the moment due.
+func (s *Service) settleDue(ctx context.Context, id TripID, due time.Time) error {
 	return s.op(ctx, "EndDueTrips", func(now time.Time) error {
+		if now.Before(due) { // the clock was put back: without this it would come due again and again
+			now = due
+		}
 		t, err := s.store.Trip(ctx, s.app, id)
 		if err != nil || t.Status != Active || t.TTL.After(now) {
 			return err
