@@ -1793,8 +1793,9 @@ func (s *Service) deliver(ctx context.Context, d *dispatch) (int, error) {
 	for _, k := range order {
 		free := d.take(k.app)
 		d.wait.Go(func() {
+			defer kick(s.events) // after a release, too: whoever looked meanwhile found it leased
 			if free {
-				defer func() { d.done(k.app); kick(s.events) }()
+				defer d.done(k.app)
 			}
 			done := s.deliverQueue(ctx, queues[k], until, free)
 			// What was sent is to be noted even when ctx has ended meanwhile.
