@@ -1200,3 +1200,20 @@ func TestEndsAtTheLastGoodFix(t *testing.T) {
 		})
 	}
 }
+
+// A request is answered by starting the trip, also when that is on its way already.
+func TestRequestForAnActiveTrip(t *testing.T) {
+	w := newWorld(t)
+	w.driver("a", 0)
+	trip := must(w.StartTrip(w.ctx, "a", "x", tracking.Step{}))(t)
+	if err := w.RequestTrip(w.ctx, tracking.NewRequest{DriverID: "a", TrackingID: "x"}); err != nil {
+		t.Fatal(err)
+	}
+	again := must(w.StartTrip(w.ctx, "a", "x", tracking.Step{}))(t)
+	if list := must(w.Requests(w.ctx, "a"))(t); len(list) != 0 || again.ID != trip.ID {
+		t.Errorf("still open: %v", list)
+	}
+	if got := w.told(tracking.KindTrip, string(trip.ID), 0); !slices.Equal(got, []string{"trip.started"}) {
+		t.Error(got)
+	}
+}

@@ -1006,7 +1006,7 @@ func (s *Service) StartTask(ctx context.Context, driver DriverID, id TaskID, ste
 		if err != nil {
 			return t, nil, err
 		}
-		if !changed && !started {
+		if !changed && !started && cs.CloseRequests == nil {
 			return t, nil, nil
 		}
 		return next, cs, nil

@@ -670,6 +670,9 @@ func (s *Service) startTrip(ctx context.Context, cs *Changeset, start tripStart,
 	case err == nil && t.DriverID != start.driver:
 		return t, false, conflict("Another driver has an active trip with this tracking_id.")
 	case err == nil:
+		if _, err := s.takeRequest(ctx, cs, start); err != nil {
+			return t, false, err
+		}
 		return t, false, s.fillStart(ctx, &t)
 	case !errors.Is(err, ErrNotFound):
 		return t, false, err
@@ -706,12 +709,7 @@ func (s *Service) startTrip(ctx context.Context, cs *Changeset, start tripStart,
 			t.StartsAt = &f.LngLat
 		}
 	}
-	request := RequestID{d.ID, t.TrackingID}
-	switch r, err := s.store.Request(ctx, s.app, request); {
-	case err == nil:
-		t.Dest = r.Dest
-		cs.CloseRequests = append(cs.CloseRequests, request)
-	case !errors.Is(err, ErrNotFound):
+	if t.Dest, err = s.takeRequest(ctx, cs, start); err != nil {
 		return t, false, err
 	}
 	if t.Link, err = s.newLink(ctx, t.subject(), Link{}, now); err != nil {
@@ -729,6 +727,19 @@ func (s *Service) startTrip(ctx context.Context, cs *Changeset, start tripStart,
 	cs.Fixes = append(cs.Fixes, fixes...)
 	cs.Events = append(cs.Events, s.event(TripStarted, t.subject(), at, now, driverActor(d.ID), tripData(t)...))
 	return t, true, nil
+}
+
+// takeRequest adds to cs that the request which the start answers is closed, if there is one, and returns its destination.
+func (s *Service) takeRequest(ctx context.Context, cs *Changeset, start tripStart) (*Place, error) {
+	r, err := s.store.Request(ctx, s.app, RequestID{start.driver, start.tracking})
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	cs.CloseRequests = append(cs.CloseRequests, r.RequestID)
+	return r.Dest, nil
 }
 
 // StartTrip begins a trip. The driver's active one of that tracking id comes back as it is. The tracking id of a task starts that task too.
@@ -764,7 +775,7 @@ func (s *Service) StartTrip(ctx context.Context, driver DriverID, tracking Track
 		if err != nil {
 			return err
 		}
-		if trip = t; !started {
+		if trip = t; !started && cs.CloseRequests == nil {
 			return nil
 		}
 		return s.commit(ctx, cs)
