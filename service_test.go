@@ -1217,3 +1217,13 @@ func TestRequestForAnActiveTrip(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestUpdateNamesThePlaceToBlame(t *testing.T) {
+	w := newWorld(t)
+	task := w.create(true)
+	_, err := w.UpdateTask(w.ctx, task.ID, tracking.TaskUpdate{Pickup: &tracking.Place{Address: "somewhere"}})
+	var e *tracking.Error
+	if !errors.As(err, &e) || e.Field != "pickup.lnglat" {
+		t.Errorf("%+v", e)
+	}
+}

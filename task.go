@@ -156,6 +156,14 @@ func (t Task) point() *LngLat {
 	return p.LngLat
 }
 
+// pointField is the input that point comes from.
+func (t Task) pointField() string {
+	if t.Type == Drop {
+		return "drop.lnglat"
+	}
+	return "pickup.lnglat"
+}
+
 // nextPlace is where the task's driver has to go next; of a completed task where it ended.
 func (t Task) nextPlace() *Place {
 	if t.Type == Pickup || t.Type == PickupAndDrop && t.PickedUpAt.IsZero() && t.Status != StatusCompleted {
@@ -429,12 +437,8 @@ func (n *NewTask) normalize(geocodes bool) error {
 	c.time("time", n.Time)
 	n.Time = stamp(n.Time) // the same moment in another zone is the same content
 	if c.err == nil && n.AutoAssign && !geocodes {
-		field := "pickup"
-		if n.Type == Drop {
-			field = "drop"
-		}
-		if (Task{Type: n.Type, Pickup: n.Pickup, Drop: n.Drop}).point() == nil {
-			c.fail(field+".lnglat", "is required with auto_assign.")
+		if t := (Task{Type: n.Type, Pickup: n.Pickup, Drop: n.Drop}); t.point() == nil {
+			c.fail(t.pointField(), "is required with auto_assign.")
 		}
 	}
 	return c.err
@@ -831,7 +835,7 @@ func (s *Service) UpdateTask(ctx context.Context, id TaskID, u TaskUpdate) (Task
 		}
 		if next.pointless() {
 			if next.Waiting && next.point() == nil && s.opts.Geocoder == nil {
-				return t, nil, invalid("lnglat", "is required while the task waits for a driver.")
+				return t, nil, invalid(t.pointField(), "is required while the task waits for a driver.")
 			}
 			if s.opts.Geocoder != nil {
 				next.GeocodeAt = now
