@@ -383,3 +383,19 @@ func TestNotifyErrorWithoutCause(t *testing.T) {
 		t.Error("says nothing")
 	}
 }
+
+// After an update the Geocoder's patience begins anew.
+func TestGeocodingAgainAfterAnUpdate(t *testing.T) {
+	g := &geocoder{}
+	w := newWorld(t, func(o *tracking.Options) { o.Geocoder = g })
+	task := w.create(false)
+	w.advance(5 * time.Hour)
+	g.down = true
+	must(w.UpdateTask(w.ctx, task.ID, tracking.TaskUpdate{Drop: &tracking.Place{Address: "12 Anna Salai"}}))(t)
+	must(w.Geocode(w.ctx))(t)
+	g.down = false
+	w.advance(2 * time.Minute)
+	if n := must(w.Geocode(w.ctx))(t); n != 1 {
+		t.Error("a short failure leaves the task without a point for hours")
+	}
+}

@@ -1078,9 +1078,9 @@ func (s *Service) ask(ctx context.Context, call func(context.Context) error) (ok
 	return err == nil
 }
 
-// again is when to ask the Geocoder again about a row of that age: after as long as it has waited already, between a minute and six hours.
-func again(created, now time.Time) time.Time {
-	return now.Add(min(max(now.Sub(created), time.Minute), 6*time.Hour))
+// again is when to ask the Geocoder again about a row that was last changed then: after as long as it has waited already, between a minute and six hours.
+func again(changed, now time.Time) time.Time {
+	return now.Add(min(max(now.Sub(changed), time.Minute), 6*time.Hour))
 }
 
 func (s *Service) geocodeTask(ctx context.Context, id TaskID) (bool, error) {
@@ -1127,7 +1127,7 @@ func (s *Service) geocodeTask(ctx context.Context, id TaskID) (bool, error) {
 		}
 		next.GeocodeAt = time.Time{}
 		if next.pointless() {
-			next.GeocodeAt = again(t.CreatedAt, now)
+			next.GeocodeAt = again(t.UpdatedAt, now)
 		}
 		cs := &Changeset{}
 		if fields != nil {

@@ -555,7 +555,7 @@ func (s *Service) geocodeTrip(ctx context.Context, id TripID) (bool, error) {
 		}
 		next.GeocodeAt = time.Time{}
 		if next.StartsAt != nil && next.StartLocation == "" || next.EndsAt != nil && next.EndLocation == "" {
-			next.GeocodeAt = again(next.CreatedAt, now)
+			next.GeocodeAt = again(next.UpdatedAt, now)
 		}
 		filled = start != t.StartLocation || end != t.EndLocation
 		return s.commit(ctx, &Changeset{Trips: []Trip{next}})
