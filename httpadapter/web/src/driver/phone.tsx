@@ -5,7 +5,7 @@ import { useEffect, useState } from 'preact/hooks';
 import type { App, PhoneApp } from './app';
 import type { Install } from './install';
 import { platform, safeSetupLink } from './links';
-import { enablePush, pushState, type PushState } from './push';
+import { disablePush, enablePush, pushState, type PushState } from './push';
 
 export function PhoneView({ app, install }: { app: App; install: Install }) {
   const { t } = app;
@@ -68,7 +68,7 @@ export function PhoneView({ app, install }: { app: App; install: Install }) {
               <button type="button" class="button" onClick={() => setConfirm(false)}>
                 {t('driver.back')}
               </button>
-              <button type="button" class="primary bad" onClick={() => void app.signOut()}>
+              <button type="button" class="primary bad" onClick={() => void disablePush(app).catch(() => {}).then(() => app.signOut())}>
                 {t('driver.signout')}
               </button>
             </>

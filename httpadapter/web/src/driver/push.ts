@@ -27,3 +27,14 @@ export async function enablePush(app: App): Promise<boolean> {
   await app.store.set('push', { driver: app.session.driver.driver_id, endpoint: subscription.endpoint });
   return true;
 }
+
+/** Ends the notices to this phone. Best effort: without a network the server finds out when it next tries. */
+export async function disablePush(app: App): Promise<void> {
+  if (!('serviceWorker' in navigator) || !('PushManager' in window)) return;
+  const registration = await navigator.serviceWorker.getRegistration(app.appUrl);
+  const subscription = await registration?.pushManager.getSubscription();
+  if (!subscription) return;
+  await app.api.call('POST', '/v1/driver/push/delete', { endpoint: subscription.endpoint });
+  await subscription.unsubscribe();
+  await app.store.remove('push');
+}
