@@ -185,7 +185,7 @@ func (s noticeStream) write(h *Handler, w *recorder, r *request) error {
 			if err != nil {
 				return err // it comes again
 			}
-			s.after = feed.After
+			s.after, s.given = feed.After, feed.After > 0 // when nothing is kept there is no place, and it is not lost again
 			if events, err = appendEvent(events, "reset", s.after, feed); err != nil {
 				return err
 			}
