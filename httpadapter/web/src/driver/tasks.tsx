@@ -208,7 +208,7 @@ function PlaceCard({ app, label, place, done, kind }: { app: App; label: string;
       )}
       <div class="actions">
         {tel && (
-          <a class="button" href={tel}>
+          <a class="button" href={tel} aria-label={place.customer?.name ? t('driver.call.name', { name: place.customer.name }) : undefined}>
             {t('driver.call')}
           </a>
         )}
