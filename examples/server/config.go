@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
 )
 
@@ -29,11 +30,14 @@ type config struct {
 	baseURL string
 	demo    bool
 	options tracking.Options
+	site    web.Site
 
 	webhook        string   // URL; "": none
 	webhookSecrets []string // at least one with a webhook
 	webhookPrivate bool
 	secretMade     bool // nobody gave one
+
+	pushContact string // "": no Web Push
 
 	backup      string // "": none
 	backupEvery time.Duration
@@ -64,6 +68,10 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 		return nil
 	})
 	flags.StringVar(&c.baseURL, "base-url", "", "public `URL` that links begin with (default: as each request was addressed)")
+	flags.StringVar(&c.site.Name, "name", "", "`NAME` on the tracking page and the driver app (default Tracking)")
+	flags.StringVar(&c.site.Logo, "logo", "", "`URL` of an image that stands for the name on the tracking page: http, https, data, or a path that a proxy in front serves (default: none)")
+	flags.StringVar(&c.site.Tiles.URL, "tiles", "", "`URL` of the tiles of maps, with {z}, {x} and {y}, such as https://tiles.example.com/{z}/{x}/{y}.png (default: none, and maps show a plain grid)")
+	flags.StringVar(&c.site.Tiles.Attribution, "tiles-attribution", "", "`TEXT` on the maps that says whose the tiles are; most sources ask for one")
 	flags.IntVar(&c.options.MaxOpenTasks, "max-open-tasks", 1, "how `many` open tasks a driver may get automatically; negative: no limit")
 	flags.Float64Var(&c.options.MaxAssignDistance, "max-assign-distance", 0, "how far away in `metres` a driver may be to get a task automatically; 0: no limit")
 	flags.StringVar(&c.webhook, "webhook", "", "`URL` that is told of every event, by POST after Standard Webhooks 1.0.0")
@@ -75,6 +83,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 		return nil
 	})
 	flags.BoolVar(&c.webhookPrivate, "webhook-allow-private", false, "allow that -webhook leads to this machine or its own network")
+	flags.StringVar(&c.pushContact, "push-contact", "", "`URL` where operators of push services reach you, mailto:ops@example.com or https://example.com; with one, drivers' locked phones are told of new tasks by Web Push (default: -base-url if it is https and public, else no Web Push)")
 	duration := func(v *time.Duration, name string, d time.Duration, what string) {
 		*v = d
 		flags.Func(name, fmt.Sprintf("%s (default %v)", what, short(d)), func(text string) error {
@@ -148,7 +157,25 @@ func (c *config) check(rest []string) error {
 			return errors.New("-webhook must be an http or https address, such as https://example.com/hooks/tracking")
 		}
 	}
+	if err := c.checkSite(); err != nil {
+		return err
+	}
+	if err := c.checkPush(); err != nil {
+		return err
+	}
 	return checkStore(c.store)
+}
+
+func (c *config) checkSite() error {
+	if t := c.site.Tiles; t.URL == "" && t.Attribution != "" {
+		return errors.New("-tiles-attribution needs -tiles")
+	} else if (web.Site{Tiles: t}).Check() != nil {
+		return errors.New("-tiles must be an http or https address, or a path, with {z}, {x} and {y}, such as https://tiles.example.com/{z}/{x}/{y}.png")
+	}
+	if (web.Site{Logo: c.site.Logo}).Check() != nil {
+		return errors.New("-logo must be the address of an image, such as https://example.com/logo.svg, or data:image/…, or a path that begins with a slash")
+	}
+	return nil
 }
 
 // publicURL is where callers on this machine find a server that listens at addr.

@@ -52,16 +52,17 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	var handler *httpadapter.Handler
-	if cfg.webhook != "" {
-		hook, err := cfg.notifier(logger, func(ctx context.Context, n tracking.Notification) (any, error) { return handler.Fill(ctx, n) })
-		if err != nil {
-			return err
-		}
-		defer hook.Close()
-		cfg.options.Notifier = hook
+	told, err := cfg.notifiers(logger, func(ctx context.Context, n tracking.Notification) (any, error) { return handler.Fill(ctx, n) })
+	if err != nil {
+		return err
 	}
+	defer told.close()
+	cfg.options.Notifier = told.all()
 	svc, err := tracking.New(store, &cfg.options)
 	if err != nil {
+		return err
+	}
+	if cfg.site.PushKey, err = told.bind(ctx, svc); err != nil {
 		return err
 	}
 	keys := map[string]httpadapter.Principal{}
@@ -69,7 +70,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		keys[key] = httpadapter.Principal{Actor: fmt.Sprintf("key:%d", i+1)}
 	}
 	handler, err = httpadapter.New(svc, &httpadapter.Options{
-		Keys: keys, BaseURL: cfg.baseURL, Logger: logger,
+		Keys: keys, BaseURL: cfg.baseURL, Site: cfg.site, Logger: logger,
 		Health: health(store, svc),
 	})
 	if err != nil {

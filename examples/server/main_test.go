@@ -449,6 +449,13 @@ func TestFlags(t *testing.T) {
 		{[]string{"-webhook", "https://example.com", "-webhook-secret", "secret"}, "whsec_ and the base64"},
 		{[]string{"-webhook-allow-private"}, "need a -webhook"},
 		{[]string{"-webhook-secret", webhook.NewSecret()}, "need a -webhook"},
+		{[]string{"-push-contact", "ops@example.com"}, "-push-contact must be"},
+		{[]string{"-push-contact", "https://localhost"}, "-push-contact must be"},
+		{[]string{"-tiles", "https://tiles.example.com/{z}/{x}.png"}, "-tiles must be"},
+		{[]string{"-tiles", "tiles/{z}/{x}/{y}.png"}, "-tiles must be"},
+		{[]string{"-tiles-attribution", "somebody"}, "-tiles-attribution needs -tiles"},
+		{[]string{"-logo", "logo.png"}, "-logo must be"},
+		{[]string{"-logo", "javascript:alert(1)"}, "-logo must be"},
 		{[]string{"-max-open-tasks", "0"}, "-max-open-tasks cannot be 0"},
 		{[]string{"-max-assign-distance", "-1"}, "-max-assign-distance must be"},
 		{[]string{"-max-assign-distance", "NaN"}, "-max-assign-distance must be"},
@@ -467,7 +474,7 @@ func TestFlags(t *testing.T) {
 	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h ends with %v", err)
 	}
-	for _, name := range []string{"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl", "link-ttl", "invite-ttl", "code-ttl", "webhook", "webhook-secret", "webhook-allow-private", "demo"} {
+	for _, name := range []string{"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl", "link-ttl", "invite-ttl", "code-ttl", "webhook", "webhook-secret", "webhook-allow-private", "push-contact", "name", "logo", "tiles", "tiles-attribution", "demo"} {
 		if !strings.Contains(help.String(), "  -"+name) {
 			t.Errorf("-h does not document -%s:\n%s", name, help.String())
 		}

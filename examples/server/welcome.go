@@ -60,6 +60,9 @@ func (w *welcome) start(cfg config) {
 	if cfg.secretMade {
 		fmt.Fprintf(&b, "Webhook secret of this run: %s\n", cfg.webhookSecrets[0])
 	}
+	if cfg.pushContact != "" {
+		b.WriteString("Telling drivers' locked phones of new tasks by Web Push.\n")
+	}
 	b.WriteString("\nTry a delivery: a driver, a task for the nearest one, and what became of it.\n")
 	b.WriteString(w.curl("/v1/users/driver", "", `{"driver_id":"dora","name":"Dora","availability":true,"lnglat":[-0.1276,51.5072]}`))
 	b.WriteString(w.curl("/v1/task/create", "", `{"type":2,"drop":{"lnglat":[-0.1195,51.5033],"address":"12 River Street"},"order_id":"A-1","auto_assign":true}`))
