@@ -121,5 +121,5 @@ func (s *Store) ReadDrivers(ctx context.Context, app tracking.AppID, ids []track
 // Index is an application's part of the index.
 func (s *Store) Index(app tracking.AppID) *nearby.Index {
 	n, _ := s.apps.number(app)
-	return s.part(n)
+	return s.index.of(n)
 }

@@ -3,8 +3,11 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
@@ -13,7 +16,9 @@ import (
 // index answers who is near, who may be offered a task and who has fallen silent, from memory. It follows the rows: the writer brings it up to date
 // after each commit, before it answers.
 type index struct {
-	// mu keeps the writer's changes and the first filling apart: a chunk is read and put in while the writer waits, so nothing older follows a change.
+	// order keeps the writer's changes and the first filling apart: a chunk is read and put in while the writer waits, so nothing older follows a change.
+	order sync.RWMutex
+
 	mu   sync.Mutex
 	apps map[int64]*nearby.Index
 
@@ -54,8 +59,10 @@ func (x *index) fill(s *Store, failed *fill) *fill {
 	return f
 }
 
-// of returns an application's part. The caller holds mu.
+// of returns an application's part.
 func (x *index) of(app int64) *nearby.Index {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	n := x.apps[app]
 	if n == nil {
 		if x.apps == nil {
@@ -72,8 +79,8 @@ func (x *index) apply(moves []move) {
 	if len(moves) == 0 {
 		return
 	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
+	x.order.Lock()
+	defer x.order.Unlock()
 	for _, m := range moves {
 		if m.driver != nil {
 			x.of(m.key.app).Put(*m.driver)
@@ -84,55 +91,87 @@ func (x *index) apply(moves []move) {
 }
 
 const (
+	selectLastDriver = `SELECT coalesce(max(seq), 0) FROM drivers`
+
+	// Few columns, as there may be a million rows: a place is there if its numbers are.
 	selectForIndex = `
-SELECT d.seq, d.app, d.id, d.available, d.silent, d.open_tasks, d.duty_at, p.seen_at, p.fix_time, p.fix_lng, p.fix_lat
-FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.seq > ? ORDER BY d.seq LIMIT ?`
+SELECT d.app, d.id, d.available + 2 * d.silent, d.open_tasks, d.duty_at, p.seen_at, p.fix_lng, p.fix_lat
+FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.seq > ? AND d.seq <= ?`
 
 	indexChunk = 500 // drivers read while the writer waits
 )
 
-// putAll puts all drivers in, a chunk at a time.
+// putAll puts all drivers in, a chunk at a time. Those that are made meanwhile the writer puts in.
 func (x *index) putAll(s *Store) error {
-	for after := int64(0); ; {
-		last, n, err := x.putChunk(s, after)
+	var last int64
+	err := s.read(s.closing, func(ctx context.Context) error { return s.get(ctx, &last, selectLastDriver) })
+	if err != nil {
+		return err
+	}
+	var next atomic.Int64
+	errs := make([]error, min(4, runtime.GOMAXPROCS(0)))
+	var workers sync.WaitGroup
+	for i := range errs {
+		workers.Go(func() {
+			for errs[i] == nil {
+				after := next.Add(indexChunk) - indexChunk
+				if after >= last {
+					return
+				}
+				errs[i] = x.putChunk(s, after)
+			}
+		})
+	}
+	workers.Wait()
+	for _, err := range errs {
 		if err != nil {
 			return err
 		}
-		if n < indexChunk {
-			return nil
-		}
-		after = last
 	}
+	return nil
 }
 
-func (x *index) putChunk(s *Store, after int64) (last int64, n int, err error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	err = s.read(s.closing, func(ctx context.Context) error {
+func (x *index) putChunk(s *Store, after int64) error {
+	x.order.RLock()
+	defer x.order.RUnlock()
+	return s.read(s.closing, func(ctx context.Context) error {
 		st, err := s.statement(ctx, selectForIndex)
 		if err != nil {
 			return err
 		}
-		rows, err := st.QueryContext(ctx, after, indexChunk)
+		rows, err := st.QueryContext(ctx, after, after+indexChunk)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
+		var part *nearby.Index
+		var of int64
 		for rows.Next() {
 			var d tracking.Driver
 			var app int64
-			var duty, seen instant
-			var fix fixRow
-			if err := rows.Scan(&last, &app, &d.ID, &d.Available, &d.Silent, &d.OpenTasks, &duty, &seen, &fix.Time, &fix.Lng, &fix.Lat); err != nil {
+			var flags int
+			var duty, seen sql.NullInt64
+			var at pointRow
+			if err := rows.Scan(&app, &d.ID, &flags, &d.OpenTasks, &duty, &seen, &at.Lng, &at.Lat); err != nil {
 				return err
 			}
-			d.DutyAt, d.Position = duty.Time, tracking.Position{Fix: fix.fix(), SeenAt: seen.Time}
-			x.of(app).Put(d)
-			n++
+			d.Available, d.Silent = flags&1 != 0, flags&2 != 0
+			if duty.Valid {
+				d.DutyAt = fromMillis(duty.Int64)
+			}
+			if seen.Valid {
+				d.Position.SeenAt = fromMillis(seen.Int64)
+			}
+			if p := at.point(); p != nil {
+				d.Position.Fix = tracking.Fix{LngLat: *p, Time: fromMillis(0)} // any time: there is a position
+			}
+			if part == nil || app != of {
+				part, of = x.of(app), app
+			}
+			part.Put(d)
 		}
 		return rows.Err()
 	})
-	return last, n, err
 }
 
 // failure says why the index could not be filled. While it is being filled there is none.
@@ -181,13 +220,6 @@ func (s *Store) indexed(ctx context.Context) error {
 	return unavailable("The index of positions could not be built.", failed.err)
 }
 
-// part returns an application's part of the index.
-func (s *Store) part(app int64) *nearby.Index {
-	s.index.mu.Lock()
-	defer s.index.mu.Unlock()
-	return s.index.of(app)
-}
-
 // maxLooks is how often a list by distance looks again when drivers have moved between the look at the index and the read of their rows.
 const maxLooks = 4
 
@@ -201,7 +233,7 @@ func (s *Store) nearest(ctx context.Context, app tracking.AppID, at tracking.Lng
 	if !ok {
 		return nil, nil
 	}
-	part := s.part(n)
+	part := s.index.of(n)
 	for range maxLooks {
 		hits, err := look(part)
 		if err != nil {
