@@ -399,3 +399,38 @@ func TestGeocodingAgainAfterAnUpdate(t *testing.T) {
 		t.Error("a short failure leaves the task without a point for hours")
 	}
 }
+
+// Whoever follows a link that is revoked is told so at once.
+func TestRevokingEndsFollowers(t *testing.T) {
+	for _, kind := range []tracking.SubjectKind{tracking.KindTask, tracking.KindTrip} {
+		t.Run(string(kind), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				svc := running(t, &tracking.Options{})
+				must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a"}))(t)
+				task := must(svc.CreateTask(ctx, newDrop()))(t)
+				must(svc.AssignTask(ctx, task.ID, "a"))(t)
+				_, trip, err := svc.StartTask(ctx, "a", task.ID, tracking.Step{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				link, revoke := must(svc.TaskLink(ctx, task.ID))(t), func() error { return svc.RevokeTaskLink(ctx, task.ID) }
+				if kind == tracking.KindTrip {
+					link, revoke = must(svc.TripLink(ctx, trip.ID))(t), func() error { return svc.RevokeTripLink(ctx, trip.ID) }
+				}
+				before := time.Now()
+				for _, err := range svc.Follow(ctx, link) {
+					if errors.Is(err, tracking.ErrNotFound) {
+						break
+					}
+					if err := errors.Join(err, revoke()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if waited := time.Since(before); waited > 0 {
+					t.Errorf("after %v", waited)
+				}
+			})
+		})
+	}
+}

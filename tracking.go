@@ -796,7 +796,11 @@ func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 			s.hub.publish(s.app, Subject{KindDriver, string(n.DriverID)})
 		}
 	}
+	for _, t := range cs.Tasks { // also what has no event, as when a link is revoked
+		s.hub.publish(s.app, t.subject())
+	}
 	for _, t := range cs.Trips {
+		s.hub.publish(s.app, t.subject())
 		if t.TaskID != "" {
 			s.hub.publish(s.app, Subject{KindTask, string(t.TaskID)})
 		}
