@@ -1227,3 +1227,17 @@ func TestUpdateNamesThePlaceToBlame(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 }
+
+// Where steps off duty happened is kept as fixes off duty are.
+func TestStepOffDuty(t *testing.T) {
+	for _, keep := range []bool{false, true} {
+		w := newWorld(t, func(o *tracking.Options) { o.KeepOffDuty = keep })
+		must(w.SaveDriver(w.ctx, tracking.SaveDriver{ID: "own"}))(t)
+		id := w.create(false).ID
+		must(w.AssignTask(w.ctx, id, "own"))(t)
+		must(w.DeclineTask(w.ctx, "own", id, "", tracking.Step{LngLat: east(10)}))(t)
+		if got := must(w.Driver(w.ctx, "own"))(t).Position.Located(); got != keep {
+			t.Errorf("with KeepOffDuty %v: kept %v", keep, got)
+		}
+	}
+}

@@ -907,7 +907,7 @@ func (s *Service) endTask(ctx context.Context, name string, driver DriverID, id 
 		cs := &Changeset{}
 		if driver != "" {
 			actor = driverActor(driver)
-			cs.Fixes = step.fixes(driver, next.CompletedAt, now)
+			cs.Fixes = s.stepFixes(step, driver, next.CompletedAt, now)
 		}
 		e := s.event(TaskCompleted, t.subject(), next.CompletedAt, now, actor, "driver_id", string(t.DriverID), "outcome", string(outcome))
 		if driver == "" && t.Open() {
@@ -934,9 +934,9 @@ func (st Step) check() error {
 	return c.err
 }
 
-// fixes is the sign of life that a step is, with its fix if it has one.
-func (st Step) fixes(driver DriverID, at, now time.Time) []FixBatch {
-	b := FixBatch{DriverID: driver, SeenAt: now}
+// stepFixes is the sign of life that a step is, with its fix if it has one.
+func (s *Service) stepFixes(st Step, driver DriverID, at, now time.Time) []FixBatch {
+	b := FixBatch{DriverID: driver, SeenAt: now, KeepOffDuty: s.opts.KeepOffDuty}
 	if st.LngLat != nil {
 		b.Fixes = []Fix{{LngLat: *st.LngLat, Time: at}}
 	}
@@ -969,7 +969,7 @@ func (s *Service) DeclineTask(ctx context.Context, driver DriverID, id TaskID, r
 		}
 		at := clampAt(step.At, t.AssignedAt, now)
 		e := s.event(TaskDeclined, t.subject(), at, now, driverActor(driver), "driver_id", string(driver))
-		return next, &Changeset{Fixes: step.fixes(driver, at, now), Events: []Event{e}}, nil
+		return next, &Changeset{Fixes: s.stepFixes(step, driver, at, now), Events: []Event{e}}, nil
 	})
 }
 
@@ -985,7 +985,7 @@ func (s *Service) PickUpTask(ctx context.Context, driver DriverID, id TaskID, st
 			return t, nil, err
 		}
 		e := s.event(TaskPickedUp, t.subject(), next.PickedUpAt, now, driverActor(driver), "driver_id", string(driver))
-		return next, &Changeset{Fixes: step.fixes(driver, next.PickedUpAt, now), Events: []Event{e}}, nil
+		return next, &Changeset{Fixes: s.stepFixes(step, driver, next.PickedUpAt, now), Events: []Event{e}}, nil
 	})
 }
 

@@ -718,7 +718,7 @@ func (s *Service) startTrip(ctx context.Context, cs *Changeset, start tripStart,
 	if err := s.addresses(ctx, &t, now); err != nil {
 		return t, false, err
 	}
-	fixes := start.step.fixes(d.ID, at, now)
+	fixes := s.stepFixes(start.step, d.ID, at, now)
 	for i := range fixes[0].Fixes {
 		fixes[0].Fixes[i].Trusted = true
 	}
@@ -820,7 +820,7 @@ func (s *Service) finishTrip(ctx context.Context, name string, driver DriverID, 
 			return conflict("The trip has ended already, in another way.")
 		}
 		at := clampAt(step.At, t.StartedAt, now)
-		cs := &Changeset{Fixes: step.fixes(driver, at, now)}
+		cs := &Changeset{Fixes: s.stepFixes(step, driver, at, now)}
 		if err := s.endTrip(ctx, cs, t, status, at, now, driverActor(driver), step.LngLat); err != nil {
 			return err
 		}
