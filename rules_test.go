@@ -400,6 +400,9 @@ func TestFixOutcomes(t *testing.T) {
 	send(40, 2, FixJump)
 	send(41, 2.001, FixLive) // agrees with the jump
 	send(40.5, 1.5, FixJump)
+	send(50, 3, FixJump)
+	send(60, 1.9, FixJump)
+	send(49, 3.0001, FixLate) // far from the one before it, but the one after agrees
 	d.Available, d.DutyAt, d.OffDutyAt = false, t0.Add(time.Minute), t0.Add(time.Minute)
 	send(70, 2.001, FixOffDuty)
 	d.Available, d.DutyAt = true, t0.Add(3*time.Minute)

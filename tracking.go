@@ -277,7 +277,7 @@ type Changeset struct {
 	// DeleteDrivers removes the drivers at exactly these versions with their invites, requests, notices, position and fixes. Tasks, trips and events stay.
 	DeleteDrivers []Driver
 
-	Invites []Invite  // one a driver: Version 0 replaces whatever was there
+	Invites []Invite  // one a driver: Version 0 replaces whatever was there, and goes on from its version
 	Keys    []Key     // API keys
 	Push    []Request // trip requests, one a driver and tracking id: each replaces what was there
 

@@ -315,7 +315,7 @@ func recordLate(log FixLog, pos *Position, f Fix) (FixOutcome, error) {
 		open = KeptFix{}
 	}
 	// step judges the next fix in time, which is kept with the mark was (0: not kept yet), and tells whether the rest stays as it is.
-	step := func(g Fix, was FixMark) (mark FixMark, done bool) {
+	step := func(g Fix, was FixMark) (done bool) {
 		mark, confirmed := tr.add(g)
 		if confirmed {
 			settle(FixConfirmed)
@@ -324,21 +324,21 @@ func recordLate(log FixLog, pos *Position, f Fix) (FixOutcome, error) {
 		}
 		if mark == FixCandidate {
 			open = KeptFix{g, was}
-			return mark, false
+			return false
 		}
 		if was != FixGood {
 			changed = append(changed, KeptFix{g, FixGood})
 		}
-		return mark, was == FixGood
+		return was == FixGood
 	}
 
-	mark, _ := step(f, 0)
+	step(f, 0)
 	done := false
 	for next, err := range log.After(f.Time) {
 		if err != nil {
 			return "", err
 		}
-		if _, done = step(next.Fix, next.Mark); done {
+		if done = step(next.Fix, next.Mark); done {
 			break
 		}
 	}
@@ -346,7 +346,11 @@ func recordLate(log FixLog, pos *Position, f Fix) (FixOutcome, error) {
 		settle(FixCandidate)
 		pos.Fix, pos.Candidate = tr.good, tr.cand
 	}
+	mark := FixGood
 	for _, k := range changed {
+		if k.Time.Equal(f.Time) {
+			mark = k.Mark
+		}
 		if err := log.Put(k); err != nil {
 			return "", err
 		}

@@ -385,8 +385,11 @@ func (c *change) deleteDriver(r *driverRow) {
 func (c *change) putInvites() {
 	for _, i := range c.invites {
 		d := c.app.drivers.byID[i.DriverID]
-		if i.Version != 0 {
+		switch {
+		case i.Version != 0:
 			i.CreatedAt = d.invite.CreatedAt
+		case d.invite != nil:
+			i.Version = d.invite.Version
 		}
 		i.Version++
 		c.store.dropInvite(c.app, d)

@@ -290,6 +290,9 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 			}
 			i.CreatedAt = old.CreatedAt
 		}
+		if i.Version == 0 {
+			i.Version = old.Version // goes on: else who has read the older one could replace the newer
+		}
 		i.Version++
 		n.invites[i.DriverID] = i
 	}
@@ -455,8 +458,7 @@ func (b *book) record(batch tracking.FixBatch) []tracking.FixOutcome {
 	return outcomes
 }
 
-// judge marks all fixes. It returns the newest good one, the newest of all if that is a candidate, and whether the one of time at
-// jumped from the good fix before it, whatever the fixes after it make of that.
+// judge marks all fixes. It returns the newest good one, the newest of all if that is a candidate, and whether the one of time at is a candidate.
 func (l *fixes) judge(at time.Time) (good, candidate tracking.Fix, jumped bool) {
 	slices.SortFunc(l.list, func(a, b tracking.KeptFix) int { return a.Time.Compare(b.Time) })
 	open := -1 // the index of the candidate
@@ -465,7 +467,6 @@ func (l *fixes) judge(at time.Time) (good, candidate tracking.Fix, jumped bool) 
 		confirms := open >= 0 && !isJump(l.list[open].Fix, f.Fix)
 		if !good.Time.IsZero() && !f.Trusted && isJump(good, f.Fix) && !confirms {
 			f.Mark, open = tracking.FixCandidate, i
-			jumped = jumped || f.Time.Equal(at)
 			continue
 		}
 		if confirms {
@@ -475,6 +476,9 @@ func (l *fixes) judge(at time.Time) (good, candidate tracking.Fix, jumped bool) 
 	}
 	if open >= 0 {
 		candidate = l.list[open].Fix
+	}
+	for _, f := range l.list {
+		jumped = jumped || f.Time.Equal(at) && f.Mark == tracking.FixCandidate
 	}
 	return good, candidate, jumped
 }

@@ -127,6 +127,27 @@ func linearChecks() []check {
 				t.Fatalf("round %d: no order of these calls explains their answers (error %v)", n, err)
 			}
 		}},
+		{"a new invite is not undone by who joins by the older one", func(t testing.TB, s tracking.Store) {
+			between := &interleaved{Store: s}
+			svcs := []*tracking.Service{service(t, between, tracking.Options{}).ForApp(here), service(t, s, tracking.Options{}).ForApp(here)}
+			standBy(t, svcs[1], 1)
+			older, err := svcs[1].InviteDriver(t.Context(), tracking.NewInvite{DriverID: "driver 000"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var newer tracking.Invitation
+			between.first = func() { // the older invite has been read, and is about to be noted as used
+				if newer, err = svcs[1].InviteDriver(t.Context(), tracking.NewInvite{DriverID: "driver 000"}); err != nil {
+					t.Errorf("InviteDriver: %v", err)
+				}
+			}
+			if _, err := svcs[0].Join(t.Context(), tracking.Join{Token: older.Token}); !errors.Is(err, tracking.ErrNotFound) {
+				t.Errorf("Join by the older invite, after the newer one was made: got error %v, want ErrNotFound", err)
+			}
+			if _, err := svcs[0].Join(t.Context(), tracking.Join{Token: newer.Token}); err != nil {
+				t.Errorf("Join by the newer invite: %v", err)
+			}
+		}},
 		{"invite and join are linearizable", func(t testing.TB, s tracking.Store) {
 			svcs := several(t, s, clients, tracking.Options{})
 			standBy(t, svcs[0], 1)
@@ -173,6 +194,20 @@ func linearChecks() []check {
 			}
 		}},
 	}
+}
+
+// interleaved is a store that lets something else happen just before its first commit.
+type interleaved struct {
+	tracking.Store
+	first func()
+}
+
+func (s *interleaved) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+	if f := s.first; f != nil {
+		s.first = nil
+		f()
+	}
+	return s.Store.Commit(ctx, app, cs)
 }
 
 // clients is how many take part in a history; more would take the checker long.
