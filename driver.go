@@ -111,12 +111,15 @@ type DriverReader interface {
 	DriverByToken(ctx context.Context, kind TokenKind, hash Hash) (AppID, Driver, error)
 }
 
-// offDuty reports whether the driver is off duty now, or is known to have been so at t.
+// dutySlack is how old a fix may be when its driver comes on duty: the first that a phone sends then is often one it had already.
+const dutySlack = 2 * time.Minute
+
+// offDuty reports whether the driver is off duty now, or is known to have been so at t, dutySlack and more before coming on duty.
 func (d Driver) offDuty(t time.Time) bool {
 	if !d.Available {
 		return true
 	}
-	return !d.OffDutyAt.IsZero() && !t.Before(d.OffDutyAt) && t.Before(d.DutyAt)
+	return !d.OffDutyAt.IsZero() && !t.Before(d.OffDutyAt) && t.Before(d.DutyAt.Add(-dutySlack))
 }
 
 func (d Driver) subject() Subject { return Subject{KindDriver, string(d.ID)} }
@@ -153,7 +156,7 @@ func (n SaveDriver) check() error {
 			c.fail("properties", "has an empty key.")
 		}
 		c.text("properties", k, 64)
-		c.text("properties."+k, n.Properties[k], 256)
+		c.text("properties", n.Properties[k], 256) // a key is the caller's word, and not repeated
 	}
 	c.point("lnglat", n.LngLat)
 	return c.err

@@ -405,8 +405,8 @@ func TestFixOutcomes(t *testing.T) {
 	send(49, 3.0001, FixLate) // far from the one before it, but the one after agrees
 	d.Available, d.DutyAt, d.OffDutyAt = false, t0.Add(time.Minute), t0.Add(time.Minute)
 	send(70, 2.001, FixOffDuty)
-	d.Available, d.DutyAt = true, t0.Add(3*time.Minute)
-	send(100, 2.001, FixOffDuty) // he was off duty then
+	d.Available, d.DutyAt = true, t0.Add(5*time.Minute)
+	send(100, 2.001, FixOffDuty) // off duty then
 	send(200, 2.001, FixLive)
 }
 

@@ -40,7 +40,7 @@
 // if it holds no fix at all. That holds from the very instant for every reader.
 //
 // Steps that a driver reports carry the time on the phone ([Step].At), so that what was done offline is put where it belongs. It is clamped to between the step before and now.
-// Off duty and on no trip, nothing of a driver is kept. What was measured between going off duty and coming back is dropped even when it comes later.
+// Off duty and on no trip, nothing of a driver is kept. What was measured between going off duty and 2 minutes before coming back is dropped even when it comes later.
 //
 // # Drivers and invites
 //
@@ -1250,6 +1250,7 @@ func (s *Service) link(ctx context.Context, subject Subject, l *Link, ended, now
 
 // Tracking is what the holder of a tracking link may see: one task or one trip, and of its driver only what lies between start and end.
 type Tracking struct {
+	App        AppID       // whose task or trip it is
 	Kind       SubjectKind // KindTask or KindTrip
 	Type       TaskType    // 0 for a trip
 	Status     string      // a task's status in words, a trip's as digit
@@ -1330,14 +1331,14 @@ func (s *Service) tracking(ctx context.Context, token string, now time.Time) (Tr
 	if !trip.Link.live(trip.EndedAt, s.opts.LinkTTL, now) || trip.Link.Hash != hash {
 		return Tracking{}, watched{}, errNoLink
 	}
-	v := Tracking{Kind: KindTrip, Status: fmt.Sprint(int(trip.Status)), StartedAt: trip.StartedAt, EndedAt: trip.EndedAt, Ended: trip.Status != Active, Place: viewPlace(trip.Dest)}
+	v := Tracking{App: app, Kind: KindTrip, Status: fmt.Sprint(int(trip.Status)), StartedAt: trip.StartedAt, EndedAt: trip.EndedAt, Ended: trip.Status != Active, Place: viewPlace(trip.Dest)}
 	w := watched{app, []Subject{trip.subject(), {KindDriver, string(trip.DriverID)}}}
 	return v, w, svc.showDriver(ctx, &v, trip, now)
 }
 
 func (s *Service) taskTracking(ctx context.Context, t Task, now time.Time) (Tracking, watched, error) {
 	v := Tracking{
-		Kind: KindTask, Type: t.Type, Status: string(t.Status), Outcome: t.Outcome, OrderID: t.OrderID, Time: t.Time,
+		App: s.app, Kind: KindTask, Type: t.Type, Status: string(t.Status), Outcome: t.Outcome, OrderID: t.OrderID, Time: t.Time,
 		StartedAt: t.StartedAt, PickedUpAt: t.PickedUpAt, EndedAt: t.CompletedAt, Ended: t.Status == StatusCompleted,
 	}
 	v.Place = viewPlace(t.nextPlace())

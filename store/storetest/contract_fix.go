@@ -142,7 +142,7 @@ func fixChecks() []check {
 			same(t, "outcomes with KeepOffDuty", r.Outcomes, words{late, late})
 
 			d = c.driver("d") // on duty again, with a gap behind him
-			d.Available, d.DutyAt = true, at(200*time.Second)
+			d.Available, d.DutyAt = true, at(320*time.Second) // the last two minutes of the gap do not count
 			trip := c.trip("open")
 			trip.Status, trip.EndedAt = tracking.Stopped, at(60*time.Second)
 			c.commit(tracking.Changeset{Drivers: []tracking.Driver{d}, Trips: []tracking.Trip{trip}})

@@ -490,7 +490,7 @@ func isJump(a, b tracking.Fix) bool {
 }
 
 func wasOffDuty(d tracking.Driver, t time.Time) bool {
-	between := !d.OffDutyAt.IsZero() && !t.Before(d.OffDutyAt) && t.Before(d.DutyAt)
+	between := !d.OffDutyAt.IsZero() && !t.Before(d.OffDutyAt) && t.Before(d.DutyAt.Add(-2*time.Minute))
 	return !d.Available || between
 }
 
