@@ -356,6 +356,21 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestCreationCutShort opens a file whose making was cut short: nothing is there under its name, and what is left under another is no obstacle.
+func TestCreationCutShort(t *testing.T) {
+	for _, left := range []string{"", "SQLite format 3\x00 and no more"} {
+		path := filepath.Join(t.TempDir(), "tracking.db")
+		writeFile(t, path+"-new", []byte(left))
+		writeFile(t, path+"-new-journal", []byte("half"))
+		s := open(t, path, nil)
+		commitTask(t, s, "a")
+		closeStore(t, s)
+		if _, err := os.Stat(path + "-new"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("what was left is there: %v", err)
+		}
+	}
+}
+
 // migrated is the embedded migrations and some more.
 func migrated(t testing.TB, more ...string) fs.FS {
 	t.Helper()

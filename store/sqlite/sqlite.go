@@ -28,6 +28,9 @@
 // Readers have connections of their own, see the last commit, and do not wait for the writer. Each read has a time limit. Lists read their
 // page by an index. Positions are rows like all others, but who is near is answered from an index in memory, which is built in the background after Open:
 // queries by position wait for it, all others do not.
+//
+// Texts that stand in a list or a map (Task.Excluded, Driver.Properties and Push, Event.Data and Notices) must be valid UTF-8, as the texts of a
+// [tracking.Service] always are; others are refused with ErrInvalid.
 package sqlite
 
 import (
@@ -143,7 +146,8 @@ var _ tracking.Store = (*Store)(nil)
 
 // Open opens the store in the file at path, and makes it if there is none; its directory must exist. [Memory] is a store without a file.
 //
-// A file that it cannot use is an [*OpenError], and stays as it is. An older file is brought up to date, and a copy of the old one is kept beside it.
+// A file that it cannot use is an [*OpenError], and stays as it is. An older file is brought up to date, each step in one transaction, and a copy of it is
+// kept beside it: FILE-v1 for a file of version 1.
 func Open(path string, opts *Options) (_ *Store, err error) {
 	o, err := opts.withDefaults()
 	if err != nil {
