@@ -1219,12 +1219,17 @@ func TestRequestForAnActiveTrip(t *testing.T) {
 }
 
 func TestUpdateNamesThePlaceToBlame(t *testing.T) {
-	w := newWorld(t)
-	task := w.create(true)
-	_, err := w.UpdateTask(w.ctx, task.ID, tracking.TaskUpdate{Pickup: &tracking.Place{Address: "somewhere"}})
-	var e *tracking.Error
-	if !errors.As(err, &e) || e.Field != "pickup.lnglat" {
-		t.Errorf("%+v", e)
+	for _, found := range []bool{false, true} { // waiting, or with a driver who may decline it
+		w := newWorld(t)
+		if found {
+			w.driver("own", 0)
+		}
+		task := w.create(true)
+		_, err := w.UpdateTask(w.ctx, task.ID, tracking.TaskUpdate{Pickup: &tracking.Place{Address: "somewhere"}})
+		var e *tracking.Error
+		if !errors.As(err, &e) || e.Field != "pickup.lnglat" {
+			t.Errorf("with a driver %v: %v", found, err)
+		}
 	}
 }
 

@@ -834,8 +834,8 @@ func (s *Service) UpdateTask(ctx context.Context, id TaskID, u TaskUpdate) (Task
 			return t, nil, err
 		}
 		if next.pointless() {
-			if next.Waiting && next.point() == nil && s.opts.Geocoder == nil {
-				return t, nil, invalid(t.pointField(), "is required while the task waits for a driver.")
+			if (next.Waiting || next.AutoAssigned) && next.point() == nil && s.opts.Geocoder == nil {
+				return t, nil, invalid(t.pointField(), "is required for a task that goes to drivers automatically.")
 			}
 			if s.opts.Geocoder != nil {
 				next.GeocodeAt = now
