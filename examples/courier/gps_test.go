@@ -123,8 +123,8 @@ func TestMunichAsEveryApp(t *testing.T) {
 				t.Errorf("the history is not the driver app's: %d points, want %d (-want +got)\n%.2000s", len(got), len(want), d)
 			}
 			words := map[string]string{
-				"":          "Sent 1494 fixes:\n  live         893  ",
-				"gpslogger": "Sent 2688 fixes:\n  taken       2688  ", // and the whole session again
+				"":          "Sent 1494 fixes:\n  live         894  kept: it was the live position\n  late         300  kept: it joined the path, a newer one was live already\n  duplicate    300  ",
+				"gpslogger": "Sent 2988 fixes:\n  taken       2988  ", // and the whole session again
 			}
 			said, own := words[name]
 			if !own {
