@@ -104,7 +104,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 	duration(&c.options.InviteTTL, "invite-ttl", 24*time.Hour, "`DURATION` for which the link of an invite can be used")
 	duration(&c.options.CodeTTL, "code-ttl", time.Hour, "`DURATION` for which the code of an invite can be used")
 	duration(&c.backupEvery, "backup-every", time.Hour, "`DURATION` between two backups")
-	flags.BoolVar(&c.demo, "demo", false, "let couriers deliver along streets, so that something moves (default true when no flag is given)")
+	flags.BoolVar(&c.demo, "demo", false, "let couriers deliver along streets, so that something moves, and log of the requests only those that fail (default true when no flag is given)")
 
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

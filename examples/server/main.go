@@ -70,7 +70,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		keys[key] = httpadapter.Principal{Actor: fmt.Sprintf("key:%d", i+1)}
 	}
 	handler, err = httpadapter.New(svc, &httpadapter.Options{
-		Keys: keys, BaseURL: cfg.baseURL, Site: cfg.site, Logger: logger,
+		Keys: keys, BaseURL: cfg.baseURL, Site: cfg.site, Logger: cfg.requestLogger(logger, log),
 		Health: health(store, svc),
 	})
 	if err != nil {
@@ -111,7 +111,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 			logger.Error("the demo has no invite", "err", err)
 		}
 		workers.Go(func() {
-			err := demo.Run(working, svc, &demo.Options{Logger: logger, SetsOff: func(courier string, t tracking.Task) { w.setsOff(working, svc, courier, t) }})
+			err := demo.Run(working, svc, &demo.Options{Logger: logger, Guest: guest, SetsOff: func(courier string, t tracking.Task) { w.setsOff(working, svc, courier, t) }})
 			if working.Err() == nil {
 				logger.Error("the demo has ended", "err", err)
 			}
@@ -132,6 +132,14 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		err = errors.Join(err, serveErr)
 	}
 	return err
+}
+
+// requestLogger gets a line for each request. In the demo only failures are worth one, since the links that it prints would be lost among them.
+func (c *config) requestLogger(logger *slog.Logger, log io.Writer) *slog.Logger {
+	if !c.demo {
+		return logger
+	}
+	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 const shutdownTime = 10 * time.Second

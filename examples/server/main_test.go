@@ -343,6 +343,9 @@ func TestDemo(t *testing.T) {
 	if status != http.StatusOK || state.at("data.tracking.status") != "in_progress" || state.at("data.tracking.position.lnglat") == nil {
 		t.Errorf("the customer's link answers %d %v, want a courier on the way", status, state)
 	}
+	if strings.Contains(s.log.String(), "msg=request") {
+		t.Errorf("the links are lost among the requests:\n%s", s.log)
+	}
 }
 
 func (s *server) get(address string) (int, string) {

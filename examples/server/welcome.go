@@ -74,14 +74,17 @@ func (w *welcome) start(cfg config) {
 	w.print(b.String())
 }
 
-// invite makes an invite for a driver of the demo and prints its link.
+// guest is the driver of the demo that the person at the terminal can be.
+const guest tracking.DriverID = "guest"
+
+// invite makes an invite for the guest and prints its link.
 func (w *welcome) invite(ctx context.Context, svc *tracking.Service) error {
 	name := "Guest"
-	inv, err := svc.InviteDriver(ctx, tracking.NewInvite{DriverID: "guest", Name: &name})
+	inv, err := svc.InviteDriver(ctx, tracking.NewInvite{DriverID: guest, Name: &name})
 	if err != nil {
 		return err
 	}
-	w.print(fmt.Sprintf("Be a driver: %s/join/%s (or code %d)\n", w.base, inv.Token, inv.Code))
+	w.print(fmt.Sprintf("Be a driver: %s/join/%s (or code %d); on duty, you get an order near you.\n", w.base, inv.Token, inv.Code))
 	return nil
 }
 

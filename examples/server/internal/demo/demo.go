@@ -14,7 +14,10 @@ import (
 
 // Options set up a [Run].
 type Options struct {
-	// SetsOff is called when a courier sets off with a task; default none.
+	// Guest is a driver who gets an order near him when he is on duty with nothing to do, for a person who tries the driver app; default none.
+	Guest tracking.DriverID
+
+	// SetsOff is called when a courier or the guest sets off with a task; default none.
 	SetsOff func(courier string, t tracking.Task)
 
 	Logger *slog.Logger // default slog.Default()
@@ -57,12 +60,22 @@ func Run(ctx context.Context, svc *tracking.Service, opts *Options) error {
 		}
 		couriers = append(couriers, k)
 	}
+	visitor := guest{id: o.Guest, wait: leisure}
 	every := time.NewTicker(tick)
 	defer every.Stop()
 	for {
 		for _, k := range couriers {
 			if err := k.step(ctx, d); err != nil && ctx.Err() == nil {
 				o.Logger.WarnContext(ctx, "a courier of the demo is stuck and tries again", "courier", k.name, "err", err)
+			}
+		}
+		if o.Guest != "" {
+			t, err := visitor.step(ctx, d)
+			if err != nil && ctx.Err() == nil {
+				o.Logger.WarnContext(ctx, "the guest of the demo has no order", "err", err)
+			}
+			if t != nil {
+				o.SetsOff("Guest", *t)
 			}
 		}
 		select {
@@ -99,19 +112,23 @@ func (d *dispatcher) order(ctx context.Context, at float64) error {
 		door := d.course.doors[i]
 		return &tracking.Place{LngLat: &door.lngLat, Address: door.address}
 	}
-	pickup, drop := place(from), place(to)
-	drop.Customer = &tracking.Contact{
+	t, err := d.create(ctx, tracking.NewTask{Pickup: place(from), Drop: place(to), AutoAssign: true})
+	if err == nil {
+		d.open = append(d.open, t.ID)
+	}
+	return err
+}
+
+// create makes an order of n with its number and a customer.
+func (d *dispatcher) create(ctx context.Context, n tracking.NewTask) (tracking.Task, error) {
+	n.Type, n.OrderID, n.Notes = tracking.PickupAndDrop, fmt.Sprintf("#%d", 1001+d.orders), "Ring the bell."
+	n.Drop.Customer = &tracking.Contact{
 		Name:   customers[d.orders%len(customers)],
 		Mobile: fmt.Sprintf("+1 202 555 01%02d", d.orders%100), // 555-0100 to 555-0199 belong to nobody
 	}
-	t, err := d.svc.CreateTask(ctx, tracking.NewTask{
-		Type: tracking.PickupAndDrop, Pickup: pickup, Drop: drop,
-		OrderID: fmt.Sprintf("#%d", 1001+d.orders), Notes: "Ring the bell.", AutoAssign: true,
-	})
-	if err != nil {
-		return err
+	t, err := d.svc.CreateTask(ctx, n)
+	if err == nil {
+		d.orders++
 	}
-	d.orders++
-	d.open = append(d.open, t.ID)
-	return nil
+	return t, err
 }

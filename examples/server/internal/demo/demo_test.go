@@ -29,7 +29,7 @@ func run(t *testing.T, opts *tracking.Options, setsOff func(string, tracking.Tas
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 2)
 		go func() { ended <- svc.Run(ctx) }()
-		go func() { ended <- demo.Run(ctx, svc, &demo.Options{Logger: logger, SetsOff: setsOff}) }()
+		go func() { ended <- demo.Run(ctx, svc, &demo.Options{Logger: logger, Guest: "guest", SetsOff: setsOff}) }()
 		body(t, ctx, svc)
 		stop()
 		for range 2 {
