@@ -119,6 +119,10 @@ func TestPowerCut(t *testing.T) {
 	}
 	for _, synchronous := range []string{"FULL", "NORMAL"} {
 		t.Run(synchronous, func(t *testing.T) {
+			images := images
+			if synchronous == "NORMAL" {
+				images = min(images, 300) // it has only to show that a loss is seen
+			}
 			v := registerVFS(t, "power-"+synchronous)
 			l := &ledger{note: v.Mark}
 			r := record(t, v, synchronous, func(s *sqlite.Store) {
@@ -145,7 +149,7 @@ func TestPowerCut(t *testing.T) {
 			})
 			t.Logf("%d operations, %d acknowledged, %d images: %d lost something, %d hold a half step", len(r.ops), len(l.facts), n, lost, half)
 			switch {
-			case long() && n < 10000:
+			case long() && synchronous == "FULL" && n < 10000:
 				t.Errorf("%d images are too few", n)
 			case synchronous == "NORMAL" && lost == 0:
 				t.Error("nothing is lost without a sync at each commit: this test could not see a loss")

@@ -19,6 +19,7 @@ func open(t testing.TB, path string, opts *sqlite.Options) *sqlite.Store {
 }
 
 func TestMemory(t *testing.T) {
+	t.Setenv("TRACKING_LONG", "0") // the long histories are played on the file
 	storetest.Run(t, func(t testing.TB) tracking.Store { return open(t, sqlite.Memory, nil) })
 }
 
