@@ -211,6 +211,47 @@ func TestLateForATrip(t *testing.T) {
 	}
 }
 
+// TestTrainAndOddFixes: a train at 70 m/s stays; a fix whose sign flipped, one at 0,0 and one of the future are neither live nor in the path.
+func TestTrainAndOddFixes(t *testing.T) {
+	s := newServer(t)
+	token, ingest := s.phone("ravi")
+	trip := text(s.data(s.asDriver(token, "POST", "/v1/driver/trips", `{"tracking_id":"T"}`)), "trip", "_id")
+	begin := s.clock.Now()
+	send := func(lat, lng float64, second int) {
+		t.Helper()
+		if r := s.do("POST", fmt.Sprintf("%s?lat=%v&lon=%v&timestamp=%d", ingest, lat, lng, begin.Unix()+int64(second)), ""); r.status != 200 {
+			t.Fatalf("%d %s", r.status, r.body)
+		}
+	}
+	live := func(want float64) {
+		t.Helper()
+		if d := s.data(s.app("GET", "/v1/users/driver?driver_id=ravi", "")); at(d, "driver", "lnglat", 1) != want {
+			t.Errorf("the driver is at %v, want the latitude %v", at(d, "driver", "lnglat"), want)
+		}
+	}
+	const step = 70 / (2 * 3.14159265 * 6371008.8 / 360) // degrees of latitude in a second
+	var want []string
+	for i := range 30 {
+		lat := 13 + float64(i)*step
+		s.clock.Advance(time.Second)
+		send(lat, 80, i)
+		live(lat)
+		want = append(want, fmt.Sprintf("%s %v", begin.Add(time.Duration(i)*time.Second).Format("15:04:05"), lat))
+	}
+	last := 13 + 29*step
+	s.clock.Advance(10 * time.Second)
+	for _, odd := range [][3]float64{{last, -80, 31}, {0, 0, 32}, {-last, 80, 33}, {last, 80, 400}} {
+		send(odd[0], odd[1], int(odd[2]))
+		live(last)
+	}
+	send(last+step, 80, 35)
+	live(last + step)
+	want = append(want, fmt.Sprintf("%s %v", begin.Add(35*time.Second).Format("15:04:05"), last+step))
+	if d := cmp.Diff(want, s.history(trip)); d != "" {
+		t.Errorf("path (-want +got)\n%s", d)
+	}
+}
+
 // FuzzIngest sends anything to a driver's ingest address. It is always taken, unless the method is none of the apps', and never breaks the server or the driver.
 func FuzzIngest(f *testing.F) {
 	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
