@@ -392,6 +392,10 @@ func TestAssignmentsAndInvites(t *testing.T) {
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"ravi","dest":[181,0]}`, 400, "dest"},
 		{"POST", "/v1/assign_trip", `{"tracking_id":"a","user_id":"ravi","message":"` + strings.Repeat("x", 4001) + `"}`, 400, "message"},
 		{"POST", "/v1/assign_trip?message=%FF&tracking_id=a&user_id=ravi", "", 400, "message"},
+		{"POST", "/v1/assign_trip?message=&tracking_id=a&user_id=ravi", "", 400, "message"},
+		{"POST", "/v1/assign_trip?dest=", `{"tracking_id":"a","user_id":"ravi"}`, 400, "dest"},
+		{"POST", "/v1/assign_trip?desc&tracking_id=a&user_id=ravi", "", 400, "desc"},
+		{"POST", "/v1/assign_trip?tracking_id=&user_id=ravi", "", 400, "tracking_id"},
 
 		{"POST", "/v1/invite_user", `{"email":"a@b@c"}`, 400, "email"},
 		{"POST", "/v1/invite_user", `{"email":"` + strings.Repeat("a", 300) + `@b.example"}`, 400, "email"},

@@ -158,7 +158,8 @@ func (h *Handler) revokeTripLink(r *request) (answer, error) {
 
 // requestTrip takes its parameters from the body, as JSON or as a form, or from the query; a parameter that is in both has to be the same.
 func (h *Handler) requestTrip(r *request) (answer, error) {
-	params := []string{"tracking_id", userID, "message", "dest", "desc"}
+	required := []string{"tracking_id", userID}
+	params := append(slices.Clone(required), "message", "dest", "desc")
 	body, err := r.textsOfBody(params)
 	if err != nil {
 		return nil, err
@@ -166,6 +167,9 @@ func (h *Handler) requestTrip(r *request) (answer, error) {
 	given := map[string]string{}
 	for _, name := range params {
 		inQuery, ok1 := queryText(r.query, name)
+		if ok1 && inQuery == "" && !slices.Contains(required, name) {
+			r.query.Fail(name, "must not be empty; leave it out instead")
+		}
 		inBody, ok2 := body[name]
 		if ok1 && ok2 && inQuery != inBody {
 			r.query.Fail(name, "is in the query and in the body with different values")
@@ -174,7 +178,7 @@ func (h *Handler) requestTrip(r *request) (answer, error) {
 			given[name] = inBody
 		}
 	}
-	for _, name := range params[:2] {
+	for _, name := range required {
 		if given[name] == "" {
 			r.query.Fail(name, "is required")
 		}
