@@ -38,7 +38,7 @@ func (h *Handler) join(r *request) (answer, error) {
 	}
 	j := tracking.Join{Source: h.source(r)}
 	code, ok1 := o.Digits("invite_code")
-	token, ok2 := o.Text("invite")
+	token, ok2 := o.Lookup("invite")
 	j.Nonce, _ = o.Text("nonce")
 	switch {
 	case ok1 && ok2:

@@ -28,7 +28,7 @@ func TestJoin(t *testing.T) {
 	s.check("no live code", want, 404, "")
 	dead := []string{
 		`{"invite_code":12345}`, `{"invite_code":"12345"}`, `{"invite_code":-5}`, `{"invite_code":99999999999999999999}`, `{"invite_code":"abc"}`, `{"invite_code":"\u0000"}`, fmt.Sprintf(`{"invite_code":"%.0f "}`, code), fmt.Sprintf(`{"invite_code":"0%.0f"}`, code),
-		fmt.Sprintf(`{"invite_code":%.0f}`, oldCode), fmt.Sprintf(`{"invite":%q}`, oldToken), `{"invite":"nobody"}`, fmt.Sprintf(`{"invite":"%.0f"}`, code), fmt.Sprintf(`{"invite_code":%q}`, token),
+		fmt.Sprintf(`{"invite_code":%.0f}`, oldCode), fmt.Sprintf(`{"invite":%q}`, oldToken), `{"invite":"nobody"}`, `{"invite":"\u0000"}`, fmt.Sprintf(`{"invite":"%.0f"}`, code), fmt.Sprintf(`{"invite_code":%q}`, token),
 	}
 	for _, body := range dead {
 		if r := fresh(body); r.status != 404 || r.sameButID() != want.sameButID() {
