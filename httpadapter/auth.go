@@ -3,6 +3,7 @@ package httpadapter
 import (
 	"crypto/sha256"
 	"errors"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -137,6 +138,9 @@ func (h *Handler) base(r *request) string {
 		return h.opts.BaseURL + h.opts.Prefix
 	}
 	u := url.URL{Scheme: "http", Host: r.Host}
+	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && u.Host == "" { // HTTP/1.0
+		u.Host = local.String()
+	}
 	if r.TLS != nil {
 		u.Scheme = "https"
 	}

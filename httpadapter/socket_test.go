@@ -146,3 +146,15 @@ func TestRawTargets(t *testing.T) {
 		}
 	}
 }
+
+// TestNoHost: HTTP/1.0 knows callers who do not say whom they call. Their links lead to where they called.
+func TestNoHost(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.BaseURL = "" })
+	task := s.newTask("")
+	c := s.dial()
+	io.WriteString(c, "GET /v1/task/trackingurl/"+task+"?apikey=key-a HTTP/1.0\r\n\r\n")
+	r, _ := s.answer(c)
+	if link := text(s.data(r), "webUrl"); !strings.HasPrefix(link, s.url+"/track/") {
+		t.Errorf("the link is %q", link)
+	}
+}
