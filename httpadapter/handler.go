@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"path"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -90,14 +91,14 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 	}
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(o.BaseURL, "?#") || u.User != nil {
 			return o, errors.New("httpadapter: Options.BaseURL must be an http or https address without query, such as https://example.com")
 		}
 		o.BaseURL = strings.TrimRight(o.BaseURL, "/")
 	}
 	if o.Prefix != "" {
 		o.Prefix = strings.TrimRight(o.Prefix, "/")
-		if o.Prefix != "" && (o.Prefix[0] != '/' || strings.Contains(o.Prefix, "//") || strings.ContainsAny(o.Prefix, "?#%{} ")) {
+		if o.Prefix != "" && (o.Prefix[0] != '/' || path.Clean(o.Prefix) != o.Prefix || strings.ContainsAny(o.Prefix, "?#%{} ")) {
 			return o, errors.New("httpadapter: Options.Prefix must be a plain path such as /delivery")
 		}
 	}
@@ -282,7 +283,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 // log writes the line of one call. The path is the route's pattern, because a path may hold a token.
 func (h *Handler) log(r *request, status int, start time.Time, cause error) {
 	level := slog.LevelInfo
-	if status >= 500 {
+	if gone := r.Context().Err() == context.Canceled && errors.Is(cause, context.Canceled); status >= 500 && !gone {
 		level = slog.LevelError
 	}
 	attrs := []slog.Attr{slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status), slog.Duration("took", time.Since(start))}

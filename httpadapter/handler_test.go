@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -60,7 +61,11 @@ func TestOptions(t *testing.T) {
 		"BaseURL query":  {BaseURL: "https://track.example/?a"},
 		"BaseURL user":   {BaseURL: "https://u:p@track.example"},
 		"Prefix":         {Prefix: "delivery"},
+		"BaseURL ?":      {BaseURL: "https://track.example/?"},
+		"BaseURL #":      {BaseURL: "https://track.example/#"},
 		"Prefix braces":  {Prefix: "/{x}"},
+		"Prefix letters": {Prefix: "/доставка"},
+		"Prefix dots":    {Prefix: "/a/../b"},
 		"CORSOrigins":    {CORSOrigins: []string{"https://shop.example/"}},
 		"FrameAncestors": {FrameAncestors: []string{"https://a.example; script-src *"}},
 		"ReadTimeout":    {ReadTimeout: -1},
@@ -275,5 +280,25 @@ func TestPublicPages(t *testing.T) {
 	}
 	if r := s.do("GET", "/track/assets/nothing.js", ""); r.status != 404 {
 		t.Errorf("unknown file: %d", r.status)
+	}
+}
+
+// TestCallerGone: whoever hangs up before the answer is no error of the server's, and cannot fill its log with them.
+func TestCallerGone(t *testing.T) {
+	s := newServer(t)
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for _, c := range []struct {
+		ctx   context.Context
+		level string
+	}{{gone, "level=INFO"}, {late, "level=ERROR"}} {
+		before := len(s.log.String())
+		w := httptest.NewRecorder()
+		s.h.ServeHTTP(w, httptest.NewRequestWithContext(c.ctx, "GET", "/v1/task/list?apikey=key-a", nil))
+		if line := s.log.String()[before:]; w.Code != 503 || !strings.Contains(line, c.level) || !strings.Contains(line, "status=503") {
+			t.Errorf("%v: %d, %s", c.ctx.Err(), w.Code, line)
+		}
 	}
 }
