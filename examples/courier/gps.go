@@ -32,7 +32,7 @@ type app struct {
 	wait, most time.Duration                                     // before a message is sent again; doubled each time up to most
 	attempts   int                                               // after which a message is lost; 0: it stays at the head of the queue
 	accept     func(status int, body []byte) error               // nil if that is the answer it wants
-	messages   func(p *gpsPhone, points []trace.Point) []message // for at most batch points
+	messages   func(p *gpsPhone, points []trace.Point) []message // for the first of points, at most batch
 	hello      func(p *gpsPhone) []message                       // what it sends when it starts, without a position; nil: nothing
 	order      func(n int, swap func(i, j int))                  // nil: oldest first
 	session    bool                                              // it sends all of its points again when it is stopped

@@ -58,11 +58,15 @@ func (cfg senderConfig) service(n tracking.Notifier) (*tracking.Service, trackin
 	if err != nil {
 		return nil, nil, err
 	}
-	svc, err := tracking.New(store, &tracking.Options{Notifier: n, Now: cfg.now, Logger: slog.New(slog.DiscardHandler)})
+	svc, err := cfg.on(store, n)
 	return svc, store, err
 }
 
-// sendEvents makes events and has them delivered, half of them while others are made, until its input ends. It prints how many there are, once there are enough.
+func (cfg senderConfig) on(store tracking.Store, n tracking.Notifier) (*tracking.Service, error) {
+	return tracking.New(store, &tracking.Options{Notifier: n, Now: cfg.now, Logger: slog.New(slog.DiscardHandler)})
+}
+
+// sendEvents makes events and has two Services deliver them, half of them while others are made, until its input ends. It prints how many there are, once there are enough.
 func sendEvents(cfg senderConfig) error {
 	hook, err := webhook.New(cfg.URL, []string{cfg.Secret}, &webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: cfg.now})
 	if err != nil {
@@ -73,6 +77,10 @@ func sendEvents(cfg senderConfig) error {
 		return err
 	}
 	defer store.Close()
+	second, err := cfg.on(store, hook)
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var running sync.WaitGroup
@@ -86,6 +94,7 @@ func sendEvents(cfg senderConfig) error {
 		if !runs && n >= half { // so that it finds long queues, and comes upon growing ones
 			runs = true
 			running.Go(func() { _ = svc.Run(ctx) })
+			running.Go(func() { _ = second.Run(ctx) })
 		}
 		task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "45 First Avenue"}})
 		for i := range 3 {
