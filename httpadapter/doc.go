@@ -29,6 +29,11 @@
 // Calls are checked in this order: path, method, form of the query, key or token, then the rest.
 // Bodies and queries are read strictly; see the README for what is refused that other servers let through.
 //
+// # Webhooks
+//
+// [Webhook] makes a notifier for the service that tells a URL of every event. [Handler.Fill] gives its requests the rows as the interface shows them; a receiver in Go checks them
+// with [VerifyWebhook].
+//
 // # Decisions
 //
 // Where the interface leaves it open:

@@ -240,7 +240,7 @@ func misbehave(t *testing.T, seed uint64) {
 		}
 		time.Sleep(time.Second)
 	}
-	time.Sleep(time.Hour)
+	time.Sleep(20 * time.Minute) // five events, each of which may fail three times and then wait for a minute
 	synctest.Wait()
 	cancel()
 	running.Wait()
