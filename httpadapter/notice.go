@@ -170,6 +170,7 @@ func (s noticeStream) write(h *Handler, w *recorder, r *request) error {
 		return err
 	}
 	out := h.startEvents(w)
+	defer out.end()
 	if r.Method == http.MethodHead {
 		return nil
 	}

@@ -82,6 +82,7 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 		return nil
 	}
 	out := h.startEvents(w)
+	defer out.end()
 	if r.Method == http.MethodHead {
 		return nil
 	}
@@ -140,8 +141,15 @@ func (e eventWriter) send(b []byte) error {
 	if _, err := e.w.Write(b); err != nil {
 		return err
 	}
-	return e.rc.Flush()
+	if err := e.rc.Flush(); err != nil {
+		return err
+	}
+	_ = e.rc.SetWriteDeadline(time.Time{}) // in HTTP/2 it would end a stream that is only silent; servers without deadlines have none to lift
+	return nil
 }
+
+// end gives the server time to end the answer.
+func (e eventWriter) end() { e.h.extend(e.w) }
 
 // feeds are the links that are being watched. All watchers of a link share one reader and one encoding of each state.
 type feeds struct {

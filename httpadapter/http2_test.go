@@ -1,0 +1,109 @@
+package httpadapter_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// pipes is a listener whose connections are pipes, so that their time is the bubble's.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case p.conns <- far:
+		return near, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// TestHTTP2Silence: in HTTP/2 a write's deadline ends the stream even when nothing is being written. A stream that is silent for longer than a write may
+// take lives on.
+func TestHTTP2Silence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer svc.Close(t.Context())
+		created, err := svc.CreateTask(t.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 River Street"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := svc.TaskLink(t.Context(), created.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := httpadapter.New(svc, &httpadapter.Options{WriteTimeout: time.Second, Heartbeat: time.Minute, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+
+		var only http.Protocols
+		only.SetUnencryptedHTTP2(true)
+		p := &pipes{make(chan net.Conn), make(chan struct{})}
+		srv := &http.Server{Handler: h, Protocols: &only}
+		done := make(chan error)
+		go func() { done <- srv.Serve(p) }()
+		transport := &http.Transport{Protocols: &only, DialContext: p.dial}
+		defer func() {
+			transport.CloseIdleConnections()
+			srv.Close()
+			if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+				t.Error(err)
+			}
+		}()
+
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://track.example/track/"+token+"/live", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		if res.ProtoMajor != 2 || res.StatusCode != 200 {
+			t.Fatalf("%s %s", res.Proto, res.Status)
+		}
+		beats, lines := 0, bufio.NewScanner(res.Body)
+		for beats < 3 && lines.Scan() {
+			if lines.Text() == ": still here" {
+				beats++
+			}
+		}
+		if beats < 3 {
+			t.Errorf("the stream ended after %d heartbeats: %v", beats, lines.Err())
+		}
+	})
+}
