@@ -250,3 +250,51 @@ func TestDamageMet(t *testing.T) {
 		t.Errorf("Commit: %v", err)
 	}
 }
+
+// TestIndexCannotBeFilled has the drivers' rows unreadable for a while: everything else is served, and who is near is known once they can be read.
+func TestIndexCannotBeFilled(t *testing.T) {
+	v := registerVFS(t, "index")
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	cs := &tracking.Changeset{}
+	for i := range 3000 {
+		id := tracking.DriverID(fmt.Sprintf("driver-%04d", i))
+		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Name: strings.Repeat("n", 200), CreatedAt: start})
+		cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: id, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{Time: start}}})
+	}
+	if err := s.Commit(t.Context(), app, cs); err != nil {
+		t.Fatal(err)
+	}
+	commitTask(t, s, "a")
+	closeStore(t, s)
+
+	const schema = 300 << 10 // bytes; the tables' first pages are before it
+	v.SetFault(func(op powervfs.Op) int32 {
+		if op.Kind == powervfs.Read && op.File == "tracking.db" && op.Offset > schema {
+			return codes.SQLITE_IOERR_READ
+		}
+		return 0
+	})
+	s = open(t, path, sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000))
+	defer func() { closeStore(t, s) }()
+	near := func() (int, error) {
+		list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: new(tracking.LngLat), Page: tracking.Page{Limit: 5}})
+		return len(list), err
+	}
+	if n, err := near(); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("%d are near, error %v, want ErrUnavailable", n, err)
+	}
+	if _, err := s.Keys(t.Context(), app); err != nil {
+		t.Errorf("Keys: %v", err)
+	}
+	if s.Health() == nil {
+		t.Error("Health knows nothing of it")
+	}
+	v.SetFault(nil)
+	if n, err := near(); n != 5 || err != nil {
+		t.Errorf("%d are near, error %v", n, err)
+	}
+	if err := s.Health(); err != nil {
+		t.Errorf("Health: %v", err)
+	}
+}

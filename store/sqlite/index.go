@@ -174,22 +174,6 @@ func (x *index) putChunk(s *Store, after int64) error {
 	})
 }
 
-// failure says why the index could not be filled. While it is being filled there is none.
-func (x *index) failure() error {
-	x.filling.Lock()
-	f := x.last
-	x.filling.Unlock()
-	select {
-	case <-f.done:
-	default:
-		return nil
-	}
-	if f.err == errClosed || f.err == context.Canceled {
-		return nil
-	}
-	return f.err
-}
-
 // indexed waits until the index is filled. If that has failed it is tried once more.
 func (s *Store) indexed(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {

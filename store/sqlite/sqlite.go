@@ -206,12 +206,27 @@ func (s *Store) disconnect() error {
 	return first
 }
 
-// Health is nil while the store reads and writes. Otherwise it says why nothing is written until the store is opened again.
+// Health is nil while the store reads and writes. Otherwise it says why nothing is written until the store is opened again,
+// or why queries by position cannot be answered; these it tries to mend.
 func (s *Store) Health() error {
+	s.life.RLock()
+	defer s.life.RUnlock()
+	if s.closed {
+		return errClosed
+	}
 	if err := s.health.Load(); err != nil {
 		return *err
 	}
-	return s.index.failure()
+	f := s.index.fill(s, nil)
+	select {
+	case <-f.done:
+		if f.err != nil {
+			s.index.fill(s, f)
+		}
+		return f.err
+	default:
+		return nil // it is being filled
+	}
 }
 
 // halt stops writing for good.

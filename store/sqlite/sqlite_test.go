@@ -1,6 +1,9 @@
 package sqlite_test
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -8,6 +11,20 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
+
+// TestMain plays fewer random histories under the race detector, which makes SQLite ten times slower and more.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if raceDetector && !given {
+		if err := flag.Set("rapid.checks", "5"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(m.Run())
+}
 
 func open(t testing.TB, path string, opts *sqlite.Options) *sqlite.Store {
 	t.Helper()
