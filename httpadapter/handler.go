@@ -169,7 +169,7 @@ func New(svc *tracking.Service, opts *Options) (*Handler, error) {
 		return nil, err
 	}
 	h := &Handler{svc: svc, opts: o, table: map[int][]*route{}, clean: descPolicy(), fronts: fronts}
-	h.feeds.open = map[string]*feed{}
+	h.feeds.open, h.feeds.log = map[string]*feed{}, o.Logger
 	for _, rt := range h.routes() {
 		rt.segments = strings.Split(rt.pattern[1:], "/")
 		h.table[len(rt.segments)] = append(h.table[len(rt.segments)], &rt)

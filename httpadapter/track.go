@@ -3,7 +3,10 @@ package httpadapter
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -153,6 +156,7 @@ func (e eventWriter) end() { e.h.extend(e.w) }
 
 // feeds are the links that are being watched. All watchers of a link share one reader and one encoding of each state.
 type feeds struct {
+	log  *slog.Logger
 	mu   sync.Mutex
 	open map[string]*feed // by token
 }
@@ -201,7 +205,7 @@ func (fs *feeds) join(svc *tracking.Service, token string, limit int) (f *feed, 
 		fs.open[token] = f
 		go func() {
 			defer stop()
-			f.follow(ctx, svc, token)
+			f.follow(ctx, svc, token, fs.log)
 			fs.forget(token, f)
 		}()
 	}
@@ -231,8 +235,15 @@ func (fs *feeds) forget(token string, f *feed) {
 }
 
 // follow reads and encodes until there is nothing more to come.
-func (f *feed) follow(ctx context.Context, svc *tracking.Service, token string) {
+func (f *feed) follow(ctx context.Context, svc *tracking.Service, token string, log *slog.Logger) {
 	defer f.set(func(m *moment) { m.done = true })
+	defer func() {
+		if v := recover(); v != nil { // this is no call's goroutine: nobody else would keep the program from ending
+			err := fmt.Errorf("panic: %v\n%s", v, debug.Stack())
+			log.ErrorContext(ctx, "a tracking link cannot be followed", "err", err)
+			f.set(func(m *moment) { m.err = err })
+		}
+	}()
 	for v, err := range svc.Follow(ctx, token) {
 		if err != nil {
 			f.set(func(m *moment) { m.err, m.over = err, errors.Is(err, tracking.ErrNotFound) })
