@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -53,6 +54,10 @@ type Options struct {
 	// Site says how the tracking page and the driver app look: name, colour, logo, words, time zone, map tiles. The default is a neutral look without tiles.
 	// Its Prefix and FrameAncestors are taken from these options.
 	Site web.Site
+
+	// Sites are the looks of the tracking pages of single applications; the others have Site. The driver app, which is opened before it is known
+	// for whom, always has Site.
+	Sites map[tracking.AppID]web.Site
 
 	// Health is asked by GET /healthz, which is served only if it is set. An error is answered 503 and logged.
 	Health func(context.Context) error
@@ -114,6 +119,14 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 	o.Site.Prefix, o.Site.FrameAncestors = o.Prefix, o.FrameAncestors
 	if err := o.Site.Check(); err != nil {
 		return o, fmt.Errorf("httpadapter: Options.Site: %w", err)
+	}
+	o.Sites = maps.Clone(o.Sites)
+	for app, site := range o.Sites {
+		site.Prefix, site.FrameAncestors = o.Prefix, o.FrameAncestors
+		if err := site.Check(); err != nil {
+			return o, fmt.Errorf("httpadapter: Options.Sites[%q]: %w", app, err)
+		}
+		o.Sites[app] = site
 	}
 	for _, d := range []struct {
 		name  string
@@ -293,7 +306,11 @@ func (h *Handler) log(r *request, status int, start time.Time, cause error) {
 			attrs = append(attrs, slog.String("app", string(r.svc.App())))
 		}
 	}
-	if cause != nil {
+	switch {
+	case cause == nil:
+	case status < 400: // the answer was good; it did not arrive
+		attrs = append(attrs, slog.Bool("broken_off", true))
+	default:
 		e, _ := asError(cause)
 		attrs = append(attrs, slog.String("code", string(e.Code)))
 	}

@@ -301,4 +301,16 @@ func TestCallerGone(t *testing.T) {
 			t.Errorf("%v: %d, %s", c.ctx.Err(), w.Code, line)
 		}
 	}
+
+	// Nor is he who hangs up while he is being answered.
+	before := len(s.log.String())
+	s.h.ServeHTTP(deafWriter{httptest.NewRecorder()}, httptest.NewRequest("GET", "/v1/task/list?apikey=key-a", nil))
+	if line := s.log.String()[before:]; !strings.Contains(line, "level=INFO") || !strings.Contains(line, "status=200") || !strings.Contains(line, "broken_off=true") || strings.Contains(line, "code=") {
+		t.Errorf("broken off: %s", line)
+	}
 }
+
+// deafWriter is a connection that nobody listens on any more.
+type deafWriter struct{ http.ResponseWriter }
+
+func (deafWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
