@@ -18,7 +18,11 @@ func (h *Handler) trackPage(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	page, err := h.fronts.Tracking(h.opts.Site, r.path["token"], state, r.Header.Get("Accept-Language"), h.now())
+	site, own := h.opts.Sites[v.App]
+	if !own {
+		site = h.opts.Site
+	}
+	page, err := h.fronts.Tracking(site, r.path["token"], state, r.Header.Get("Accept-Language"), h.now())
 	return htmlPage(page), err
 }
 
