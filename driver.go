@@ -2,9 +2,9 @@ package tracking
 
 import (
 	"context"
+	"crypto/ecdh"
 	"encoding/base64"
 	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"net/url"
@@ -495,14 +495,16 @@ func (s *Service) SubscribePush(ctx context.Context, id DriverID, sub PushSubscr
 	if u, err := url.Parse(sub.Endpoint); err != nil || u.Scheme != "https" || u.Host == "" || u.User != nil {
 		c.fail("endpoint", "must be an https address.")
 	}
-	decode := func(field, v string, n int) {
-		b, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(v, "="))
-		if err != nil || len(b) != n {
-			c.fail(field, fmt.Sprintf("must be %d bytes in base64url.", n))
-		}
+	point, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(sub.P256dh, "="))
+	if err == nil {
+		_, err = ecdh.P256().NewPublicKey(point)
 	}
-	decode("p256dh", sub.P256dh, 65)
-	decode("auth", sub.Auth, 16)
+	if err != nil {
+		c.fail("p256dh", "must be an uncompressed point of P-256 in base64url.")
+	}
+	if secret, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(sub.Auth, "=")); err != nil || len(secret) != 16 {
+		c.fail("auth", "must be 16 bytes in base64url.")
+	}
 	if c.err != nil {
 		return c.err
 	}

@@ -926,7 +926,7 @@ func TestPushSubscriptions(t *testing.T) {
 	w := newWorld(t)
 	w.driver("own", 0)
 	sub := func(n int) tracking.PushSubscription {
-		return tracking.PushSubscription{Endpoint: fmt.Sprintf("https://push.example/%d", n), P256dh: strings.Repeat("B", 87), Auth: strings.Repeat("A", 22)}
+		return tracking.PushSubscription{Endpoint: fmt.Sprintf("https://push.example/%d", n), P256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", Auth: strings.Repeat("A", 22)}
 	}
 	for n := range 12 {
 		if err := w.SubscribePush(w.ctx, "own", sub(n)); err != nil {
@@ -948,7 +948,7 @@ func TestPushSubscriptions(t *testing.T) {
 	}
 	for field, bad := range map[string]func(*tracking.PushSubscription){
 		"endpoint": func(p *tracking.PushSubscription) { p.Endpoint = "http://push.example/1" },
-		"p256dh":   func(p *tracking.PushSubscription) { p.P256dh = "AAAA" },
+		"p256dh":   func(p *tracking.PushSubscription) { p.P256dh = "B" + strings.Repeat("A", 86) },
 		"auth":     func(p *tracking.PushSubscription) { p.Auth = "!" },
 	} {
 		p := sub(1)

@@ -8,7 +8,7 @@ import (
 
 // subscription is what a browser sends.
 func subscription(endpoint string) string {
-	return fmt.Sprintf(`{"endpoint":%q,"expirationTime":null,"keys":{"p256dh":%q,"auth":%q}}`, endpoint, strings.Repeat("B", 87), strings.Repeat("A", 22))
+	return fmt.Sprintf(`{"endpoint":%q,"expirationTime":null,"keys":{"p256dh":%q,"auth":%q}}`, endpoint, "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", strings.Repeat("A", 22))
 }
 
 func TestPush(t *testing.T) {
@@ -36,7 +36,7 @@ func TestPush(t *testing.T) {
 	}
 	good := subscription("https://push.example/3")
 	for _, c := range [][2]string{
-		{`{}`, "endpoint"}, {`{"endpoint":"https://push.example/3"}`, "keys"}, {`{"endpoint":7,"keys":{}}`, "endpoint"}, {subscription("http://push.example/3"), "endpoint"}, {strings.Replace(good, "BBB", "", 1), "keys.p256dh"}, {strings.Replace(good, "AA", "!!", 1), "keys.auth"},
+		{`{}`, "endpoint"}, {`{"endpoint":"https://push.example/3"}`, "keys"}, {`{"endpoint":7,"keys":{}}`, "endpoint"}, {subscription("http://push.example/3"), "endpoint"}, {strings.Replace(good, "BCVx", "BCVy", 1), "keys.p256dh"}, {strings.Replace(good, "AA", "!!", 1), "keys.auth"},
 		{strings.Replace(good, `"auth"`, `"Auth"`, 1), "keys.auth"}, {`{"endpoint":"https://push.example/3","keys":[]}`, "keys"},
 	} {
 		s.check(c[0], s.asDriver(token, "POST", "/v1/driver/push", c[0]), 400, c[1])

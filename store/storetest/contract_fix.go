@@ -141,7 +141,7 @@ func fixChecks() []check {
 			r = c.record(tracking.FixBatch{DriverID: "d", SeenAt: at(time.Hour), KeepOffDuty: true, Fixes: []tracking.Fix{walk(9), walk(30)}})
 			same(t, "outcomes with KeepOffDuty", r.Outcomes, words{late, late})
 
-			d = c.driver("d") // on duty again, with a gap behind him
+			d = c.driver("d")                                 // on duty again, with a gap behind him
 			d.Available, d.DutyAt = true, at(320*time.Second) // the last two minutes of the gap do not count
 			trip := c.trip("open")
 			trip.Status, trip.EndedAt = tracking.Stopped, at(60*time.Second)

@@ -208,7 +208,7 @@ func (s *scenario) dutyAndFixes(as caller, ingest string) {
 	as(413, "POST", "/v1/driver/fixes", `{"fixes":[`+strings.Repeat("1,", 1000)+`1]}`)
 	as(400, "POST", "/v1/driver/fixes", `{}`)
 	as(200, "GET", "/v1/driver/phone", "")
-	as(200, "POST", "/v1/driver/push", fmt.Sprintf(`{"endpoint":"https://push.example/1","keys":{"p256dh":%q,"auth":%q}}`, "B"+strings.Repeat("A", 86), strings.Repeat("A", 22)))
+	as(200, "POST", "/v1/driver/push", fmt.Sprintf(`{"endpoint":"https://push.example/1","keys":{"p256dh":%q,"auth":%q}}`, "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", strings.Repeat("A", 22)))
 	as(400, "POST", "/v1/driver/push", `{"endpoint":"https://push.example/1","keys":{"p256dh":"AAAA","auth":"AAAA"}}`)
 	as(200, "POST", "/v1/driver/push/delete", `{"endpoint":"https://push.example/1"}`)
 	as(400, "POST", "/v1/driver/push/delete", `{}`)
