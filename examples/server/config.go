@@ -67,7 +67,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 		c.keys = append(c.keys, key)
 		return nil
 	})
-	flags.StringVar(&c.baseURL, "base-url", "", "public `URL` that links begin with (default: as each request was addressed)")
+	flags.StringVar(&c.baseURL, "base-url", "", "public `URL` that links begin with; the browsers of phones give their position to https addresses only (default: as each request was addressed)")
 	flags.StringVar(&c.site.Name, "name", "", "`NAME` on the tracking page and the driver app (default Tracking)")
 	flags.StringVar(&c.site.Logo, "logo", "", "`URL` of an image that stands for the name on the tracking page: http, https, data, or a path that a proxy in front serves (default: none)")
 	flags.StringVar(&c.site.Tiles.URL, "tiles", "", "`URL` of the tiles of maps, with {z}, {x} and {y}, such as https://tiles.example.com/{z}/{x}/{y}.png (default: none, and maps show a plain grid)")
