@@ -108,9 +108,8 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 		}
 	}
 	for _, origin := range o.CORSOrigins {
-		u, err := url.Parse(origin)
-		if origin != "*" && (err != nil || u.Scheme == "" || u.Host == "" || origin != u.Scheme+"://"+u.Host) {
-			return o, fmt.Errorf("httpadapter: Options.CORSOrigins: %q is no origin; it needs scheme and host only, such as https://shop.example", origin)
+		if origin != "*" && !isOrigin(origin) {
+			return o, fmt.Errorf("httpadapter: Options.CORSOrigins: %q is no origin as browsers send it; it needs scheme and host only, such as https://shop.example, in small letters, with xn-- for other scripts and without the usual port", origin)
 		}
 	}
 	if o.FrameAncestors == nil {
@@ -153,6 +152,15 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 		o.Logger = slog.Default()
 	}
 	return o, nil
+}
+
+// isOrigin reports whether a browser may send this as an Origin (RFC 6454, section 6.2). They are compared letter by letter.
+func isOrigin(s string) bool {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme == "" || u.Host == "" || s != u.Scheme+"://"+u.Host || s != strings.ToLower(s) {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool { return c > '~' }) && !(u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80")
 }
 
 // Handler serves the HTTP interface. It is safe for concurrent use.
