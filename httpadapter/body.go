@@ -28,6 +28,9 @@ func readBody(r *request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge
 	}
+	if r.Body == nil { // not from a server of net/http's
+		return nil, nil
+	}
 	var b bytes.Buffer
 	_, err := b.ReadFrom(http.MaxBytesReader(r.w, r.Body, limit))
 	if err == nil {
@@ -82,18 +85,20 @@ func (r *request) object(limit int64, optional bool) (strict.Object, error) {
 	if err == nil && typ != "" && typ != "application/json" {
 		err = errMediaType
 	}
-	if err != nil && (r.ContentLength != 0 || !optional) {
+	if err != nil && (r.ContentLength > 0 || !optional) {
 		return strict.Object{}, err
 	}
-	b, err := readBody(r, limit)
-	if err != nil {
-		return strict.Object{}, err
+	b, readErr := readBody(r, limit) // a length below 0 is not known: the body may still be empty, and then its type is nothing's
+	if readErr != nil {
+		return strict.Object{}, readErr
 	}
 	if len(b) == 0 {
 		if !optional {
 			return strict.Object{}, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object; it is empty."}
 		}
 		b = []byte("{}")
+	} else if err != nil {
+		return strict.Object{}, err
 	}
 	return strict.ParseObject(b)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
@@ -156,5 +157,48 @@ func TestNoHost(t *testing.T) {
 	r, _ := s.answer(c)
 	if link := text(s.data(r), "webUrl"); !strings.HasPrefix(link, s.url+"/track/") {
 		t.Errorf("the link is %q", link)
+	}
+}
+
+// TestEmptyChunks: a body in chunks that turns out to be empty is no body, whatever its type.
+func TestEmptyChunks(t *testing.T) {
+	s := newServer(t)
+	s.newDriver("ravi")
+	for _, c := range []struct {
+		target, typ, chunks string
+		status              int
+	}{
+		{"/v1/invite_user?apikey=key-a", "text/plain", "", 200},
+		{"/v1/invite_user?apikey=key-a", "text/plain", "2\r\n{}\r\n", 415},
+		{"/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi", "text/plain", "", 200},
+		{"/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi", "multipart/form-data; boundary=b", "", 200},
+		{"/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi", "application/json", "", 200},
+		{"/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi", "text/plain", "1\r\nx\r\n", 415},
+		{"/v1/assign_trip?apikey=key-a&user_id=ravi", "application/json", "13\r\n{\"tracking_id\":\"T\"}\r\n", 200},
+		{"/v1/task/create?apikey=key-a", "text/plain", "", 415},
+		{"/v1/task/create?apikey=key-a", "application/json", "", 400},
+	} {
+		conn := s.dial()
+		io.WriteString(conn, "POST "+c.target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+c.typ+"\r\nTransfer-Encoding: chunked\r\n\r\n"+c.chunks+"0\r\n\r\n")
+		if r, _ := s.answer(conn); r.status != c.status {
+			t.Errorf("%s as %s, %q: %d, want %d: %s", c.target, c.typ, c.chunks, r.status, c.status, r.body)
+		}
+	}
+}
+
+// TestNilBody: a program that hands a request over by itself may leave its body nil.
+func TestNilBody(t *testing.T) {
+	s := newServer(t)
+	s.newDriver("ravi")
+	for target, status := range map[string]int{"/v1/invite_user?apikey=key-a": 200, "/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi": 200, "/v1/task/create?apikey=key-a": 400} {
+		req, err := http.NewRequest("POST", target, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := httptest.NewRecorder()
+		s.h.ServeHTTP(w, req)
+		if w.Code != status {
+			t.Errorf("%s: %d, want %d: %s", target, w.Code, status, w.Body)
+		}
 	}
 }

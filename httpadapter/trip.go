@@ -206,19 +206,35 @@ func queryText(q strict.Query, name string) (string, bool) {
 	return q.Text(name)
 }
 
+// The types of a body that textsOfBody reads.
+const (
+	typeJSON      = "application/json"
+	typeForm      = "application/x-www-form-urlencoded"
+	typeMultipart = "multipart/form-data"
+)
+
 // textsOfBody reads the named texts from a JSON or form body. There may be no body.
 func (r *request) textsOfBody(names []string) (map[string]string, error) {
 	texts := map[string]string{}
 	typ, params, err := mediaType(r)
-	if r.ContentLength == 0 {
-		return texts, nil
+	if err == nil && !slices.Contains([]string{"", typeJSON, typeForm, typeMultipart}, typ) {
+		err = &tracking.Error{Code: codeMediaType, Message: "The body must be JSON or a form."}
 	}
-	if err != nil {
+	if err != nil && r.ContentLength > 0 {
+		return nil, err
+	}
+	b, readErr := readBody(r, maxBody)
+	switch {
+	case readErr != nil:
+		return nil, readErr
+	case len(b) == 0:
+		return texts, nil
+	case err != nil:
 		return nil, err
 	}
 	switch typ {
-	case "", "application/json":
-		o, err := r.optionalJSON()
+	case "", typeJSON:
+		o, err := strict.ParseObject(b)
 		if err != nil {
 			return nil, err
 		}
@@ -241,11 +257,7 @@ func (r *request) textsOfBody(names []string) (map[string]string, error) {
 		}
 		return texts, o.Err()
 
-	case "application/x-www-form-urlencoded":
-		b, err := readBody(r, maxBody)
-		if err != nil {
-			return nil, err
-		}
+	case typeForm:
 		form, err := strict.ParseForm(string(b))
 		if err != nil {
 			return nil, err
@@ -257,14 +269,9 @@ func (r *request) textsOfBody(names []string) (map[string]string, error) {
 		}
 		return texts, form.Err()
 
-	case "multipart/form-data":
-		b, err := readBody(r, maxBody)
-		if err != nil {
-			return nil, err
-		}
+	default:
 		return multipartTexts(b, params["boundary"], names)
 	}
-	return nil, &tracking.Error{Code: codeMediaType, Message: "The body must be JSON or a form."}
 }
 
 func multipartTexts(body []byte, boundary string, names []string) (map[string]string, error) {
