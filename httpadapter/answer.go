@@ -80,6 +80,12 @@ func (h *Handler) extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
 }
 
+// lift ends the time of a write that is done, where more will follow: in HTTP/2 it would end an answer in which nothing is being written.
+// Before the answer's end, extend has to give the server's own last write its time.
+func lift(w http.ResponseWriter) {
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+}
+
 // writeOptions answers OPTIONS.
 func (h *Handler) writeOptions(w *recorder, r *request, allow []string) {
 	hd := w.Header()

@@ -3,7 +3,9 @@ package httpadapter_test
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"errors"
+	"iter"
 	"net"
 	"net/http"
 	"testing"
@@ -47,6 +49,25 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 	}
 }
 
+// serveHTTP2 serves h in a bubble, by HTTP/2 only.
+func serveHTTP2(t *testing.T, h http.Handler) (transport *http.Transport, stop func()) {
+	t.Helper()
+	var only http.Protocols
+	only.SetUnencryptedHTTP2(true)
+	p := &pipes{make(chan net.Conn), make(chan struct{})}
+	srv := &http.Server{Handler: h, Protocols: &only}
+	done := make(chan error)
+	go func() { done <- srv.Serve(p) }()
+	transport = &http.Transport{Protocols: &only, DialContext: p.dial}
+	return transport, func() {
+		transport.CloseIdleConnections()
+		srv.Close()
+		if err := <-done; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	}
+}
+
 // TestHTTP2Silence: in HTTP/2 a write's deadline ends the stream even when nothing is being written. A stream that is silent for longer than a write may
 // take lives on.
 func TestHTTP2Silence(t *testing.T) {
@@ -69,21 +90,8 @@ func TestHTTP2Silence(t *testing.T) {
 			t.Fatal(err)
 		}
 
-		var only http.Protocols
-		only.SetUnencryptedHTTP2(true)
-		p := &pipes{make(chan net.Conn), make(chan struct{})}
-		srv := &http.Server{Handler: h, Protocols: &only}
-		done := make(chan error)
-		go func() { done <- srv.Serve(p) }()
-		transport := &http.Transport{Protocols: &only, DialContext: p.dial}
-		defer func() {
-			transport.CloseIdleConnections()
-			srv.Close()
-			if err := <-done; !errors.Is(err, http.ErrServerClosed) {
-				t.Error(err)
-			}
-		}()
-
+		transport, stop := serveHTTP2(t, h)
+		defer stop()
 		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://track.example/track/"+token+"/live", nil)
 		if err != nil {
 			t.Fatal(err)
@@ -104,6 +112,59 @@ func TestHTTP2Silence(t *testing.T) {
 		}
 		if beats < 3 {
 			t.Errorf("the stream ended after %d heartbeats: %v", beats, lines.Err())
+		}
+	})
+}
+
+// slowPath is a store that reads a path slowly.
+type slowPath struct{ tracking.Store }
+
+func (p *slowPath) Fixes(_ context.Context, _ tracking.AppID, _ tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+	return func(yield func(tracking.Fix, error) bool) {
+		for i := range 2000 {
+			if i%500 == 0 {
+				time.Sleep(time.Minute) // of the bubble
+			}
+			if !yield(tracking.Fix{LngLat: tracking.LngLat{Lng: 80, Lat: 13}, Time: r.From.Add(time.Duration(i) * time.Second)}, nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestHTTP2SlowStore: a history comes whole, however long the store takes between two writes.
+func TestHTTP2SlowStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, err := tracking.New(&slowPath{memory.New()}, &tracking.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer svc.Close(t.Context())
+		if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi"}); err != nil {
+			t.Fatal(err)
+		}
+		trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, WriteTimeout: time.Second, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport, stop := serveHTTP2(t, h)
+		defer stop()
+		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://track.example/v1/triphistory/"+string(trip.ID)+"?apikey=k", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := transport.RoundTrip(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer res.Body.Close()
+		var v struct{ Data struct{ Loc []any } }
+		if err := json.NewDecoder(res.Body).Decode(&v); err != nil || len(v.Data.Loc) != 2000 {
+			t.Errorf("%d fixes, %v", len(v.Data.Loc), err)
 		}
 	})
 }

@@ -147,7 +147,7 @@ func (e eventWriter) send(b []byte) error {
 	if err := e.rc.Flush(); err != nil {
 		return err
 	}
-	_ = e.rc.SetWriteDeadline(time.Time{}) // in HTTP/2 it would end a stream that is only silent; servers without deadlines have none to lift
+	lift(e.w)
 	return nil
 }
 

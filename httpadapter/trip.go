@@ -105,7 +105,9 @@ func (a history) write(h *Handler, w *recorder, r *request) error {
 	b = appendText(b, string(a.trip.ID))
 	b = append(b, "}}\n"...)
 	out.Write(b)
-	return out.Flush()
+	err := out.Flush()
+	h.extend(w)
+	return err
 }
 
 func appendText(b []byte, s string) []byte {
@@ -130,7 +132,11 @@ func (d *deadlined) Write(b []byte) (int, error) {
 		jsonHeaders(d.w.Header())
 		d.w.WriteHeader(http.StatusOK)
 	}
-	return d.w.Write(b)
+	n, err := d.w.Write(b)
+	if err == nil {
+		lift(d.w)
+	}
+	return n, err
 }
 
 func (h *Handler) tripLink(r *request) (answer, error) {
