@@ -493,3 +493,16 @@ func TestEstimateHeedsSpeed(t *testing.T) {
 		t.Errorf("with a stop between %v, without %v", more, none)
 	}
 }
+
+func TestParseDest(t *testing.T) {
+	point := &Place{LngLat: &LngLat{80.25, -13.06}}
+	for v, want := range map[string]*Place{
+		"": nil, "80.25,-13.06": point, "[80.25,-13.06]": point, " 80.25 , -13.06 ": point, "[ 80.25, -13.06 ]": point,
+		"12 Anna Salai": {Address: "12 Anna Salai"}, "80.25,-91": {Address: "80.25,-91"}, "0x1p3,2": {Address: "0x1p3,2"}, "1_0,2": {Address: "1_0,2"},
+		"+1,2": {Address: "+1,2"}, "1e1,2": {Address: "1e1,2"}, "NaN,1": {Address: "NaN,1"}, "1,2,3": {Address: "1,2,3"}, ",": {Address: ","}, "[1,2": {Address: "[1,2"},
+	} {
+		if diff := cmp.Diff(want, parseDest(v)); diff != "" {
+			t.Errorf("%q: %s", v, diff)
+		}
+	}
+}

@@ -314,16 +314,51 @@ func TestCloseEndsFollowers(t *testing.T) {
 }
 
 // The fix rule of time and the geocoder: a task without a point waits for one, a trip gets its addresses afterwards.
-type geocoder struct{ down bool }
+type geocoder struct{ down, panics bool }
 
 func (g *geocoder) Point(_ context.Context, address string) (tracking.LngLat, error) {
 	switch {
+	case g.panics:
+		panic("no map")
 	case g.down:
 		return tracking.LngLat{}, errors.New("down")
 	case address == "12 Anna Salai":
 		return *east(300), nil
 	}
 	return tracking.LngLat{}, tracking.ErrNotFound
+}
+
+// TravelTime makes a Router of it, too.
+func (g *geocoder) TravelTime(context.Context, []tracking.LngLat) (time.Duration, error) {
+	if g.panics {
+		panic("no map")
+	}
+	return 7 * time.Minute, nil
+}
+
+// What the embedder's parts do wrong harms no operation.
+func TestPanicsOfTheEmbedder(t *testing.T) {
+	g := &geocoder{panics: true}
+	w := newWorld(t, func(o *tracking.Options) { o.Geocoder, o.Router = g, g })
+	w.driver("own", 0)
+	task := must(w.CreateTask(w.ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: east(500)}}))(t)
+	must(w.CreateTask(w.ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 Anna Salai"}}))(t)
+	if n, err := w.Geocode(w.ctx); n != 0 || err != nil {
+		t.Error(n, err)
+	}
+	must(w.AssignTask(w.ctx, task.ID, "own"))(t)
+	if err := startOwn(w, task.ID); err != nil {
+		t.Fatal(err)
+	}
+	link := must(w.TaskLink(w.ctx, task.ID))(t)
+	if got := must(w.Tracking(w.ctx, link))(t).ETA; got == nil || got.Source != "estimate" {
+		t.Errorf("%+v", got)
+	}
+	g.panics = false
+	w.advance(time.Minute)
+	if got := must(w.Tracking(w.ctx, link))(t).ETA; got.Source != "router" || got.Time.Sub(w.now()) != 7*time.Minute {
+		t.Errorf("%+v", got)
+	}
 }
 
 func (g *geocoder) Address(_ context.Context, p tracking.LngLat) (string, error) {

@@ -1069,9 +1069,7 @@ func (s *Service) Geocode(ctx context.Context) (int, error) {
 
 // ask calls the Geocoder with a time limit; ok tells that it had an answer.
 func (s *Service) ask(ctx context.Context, call func(context.Context) error) (ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.NotifyTimeout)
-	defer cancel()
-	err := call(ctx)
+	err := guarded(ctx, s.opts.NotifyTimeout, call)
 	if err != nil && !errors.Is(err, ErrNotFound) {
 		s.opts.Logger.WarnContext(ctx, "geocoder failed", "err", err)
 	}

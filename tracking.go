@@ -91,6 +91,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -1498,6 +1499,7 @@ type ETA struct {
 }
 
 const (
+	routerFor = 5 * time.Second  // how long the Router may take
 	etaFor    = 30 * time.Second // how long an expected time stands
 	recentFor = 10 * time.Minute // how far back the driver's own speed is looked at
 	stopTime  = 120 * time.Second
@@ -1558,9 +1560,11 @@ func (s *Service) expect(ctx context.Context, of etaKey, points []LngLat, recent
 	eta := ETA{ComputedAt: now, Source: "estimate"}
 	way := time.Duration(-1)
 	if s.opts.Router != nil {
-		asked, cancel := context.WithTimeout(ctx, 5*time.Second)
-		defer cancel()
-		d, err := s.opts.Router.TravelTime(asked, points)
+		var d time.Duration
+		err := guarded(ctx, routerFor, func(ctx context.Context) (err error) {
+			d, err = s.opts.Router.TravelTime(ctx, points)
+			return err
+		})
 		if err != nil || d < 0 {
 			s.opts.Logger.WarnContext(ctx, "router failed; the expected time is an estimate", "err", err)
 		} else {
@@ -1840,16 +1844,23 @@ func (s *Service) deliverQueue(ctx context.Context, queue []Leased, until time.T
 	return done
 }
 
-// notify calls the Notifier; its panic is an error like any other.
-func (s *Service) notify(ctx context.Context, l Leased) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, s.opts.NotifyTimeout)
+// notify calls the Notifier.
+func (s *Service) notify(ctx context.Context, l Leased) error {
+	return guarded(ctx, s.opts.NotifyTimeout, func(ctx context.Context) error {
+		return s.opts.Notifier.Notify(ctx, Notification{App: l.App, Event: l.Event.Clone(), Attempt: l.Attempt})
+	})
+}
+
+// guarded calls code of the embedder's, with a time limit; a panic of it is an error like any other.
+func guarded(ctx context.Context, limit time.Duration, call func(context.Context) error) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("the Notifier panicked: %v", p)
+			err = fmt.Errorf("a panic: %v\n%s", p, debug.Stack())
 		}
 	}()
-	return s.opts.Notifier.Notify(ctx, Notification{App: l.App, Event: l.Event.Clone(), Attempt: l.Attempt})
+	return call(ctx)
 }
 
 // retryOf says how a delivery goes on after its n-th try failed.

@@ -1004,13 +1004,23 @@ func parseDest(v string) *Place {
 		inner = v[1 : len(v)-1]
 	}
 	if lng, lat, ok := strings.Cut(inner, ","); ok {
-		x, errX := strconv.ParseFloat(strings.TrimSpace(lng), 64)
-		y, errY := strconv.ParseFloat(strings.TrimSpace(lat), 64)
-		if p := (LngLat{x, y}); errX == nil && errY == nil && p.Valid() {
+		x, okX := parseDegrees(lng)
+		y, okY := parseDegrees(lat)
+		if p := (LngLat{x, y}); okX && okY && p.Valid() {
 			return &Place{LngLat: &p}
 		}
 	}
 	return &Place{Address: v}
+}
+
+// parseDegrees reads a plain decimal number, blanks around it allowed; ParseFloat alone takes 0x1p3, 1_0 and Inf too.
+func parseDegrees(v string) (float64, bool) {
+	v = strings.TrimSpace(v)
+	if strings.Trim(v, "-.0123456789") != "" {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	return n, err == nil
 }
 
 // Requests lists a driver's open trip requests, oldest first. Codes: ErrNotFound.

@@ -233,7 +233,7 @@ func (h *Handler) driverDeclineTask(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Task declined", list{"task": taskOf(t).withoutContacts()})
+	return ok("Task declined", list{"task": taskOf(t)})
 }
 
 func (h *Handler) driverTrips(r *request) (answer, error) {
