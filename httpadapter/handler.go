@@ -94,12 +94,17 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 		}
 		o.Authenticate = KeyAuth(svc, o.Keys)
 	}
+	var basePath string
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || strings.ContainsAny(o.BaseURL, "?#") || u.User != nil {
 			return o, errors.New("httpadapter: Options.BaseURL must be an http or https address without query, such as https://example.com")
 		}
 		o.BaseURL = strings.TrimRight(o.BaseURL, "/")
+		basePath = strings.TrimRight(u.EscapedPath(), "/")
+		if basePath != "" && (path.Clean(basePath) != basePath || web.Site{Prefix: basePath}.Check() != nil) {
+			return o, errors.New("httpadapter: Options.BaseURL must have no path, or a plain one such as /delivery")
+		}
 	}
 	if o.Prefix != "" {
 		o.Prefix = strings.TrimRight(o.Prefix, "/")
@@ -115,13 +120,14 @@ func (o Options) withDefaults(svc *tracking.Service) (Options, error) {
 	if o.FrameAncestors == nil {
 		o.FrameAncestors = []string{"*"}
 	}
-	o.Site.Prefix, o.Site.FrameAncestors = o.Prefix, o.FrameAncestors
+	// Browsers see the path that the proxy takes away, too.
+	o.Site.Prefix, o.Site.FrameAncestors = basePath+o.Prefix, o.FrameAncestors
 	if err := o.Site.Check(); err != nil {
 		return o, fmt.Errorf("httpadapter: Options.Site: %w", err)
 	}
 	o.Sites = maps.Clone(o.Sites)
 	for app, site := range o.Sites {
-		site.Prefix, site.FrameAncestors = o.Prefix, o.FrameAncestors
+		site.Prefix, site.FrameAncestors = o.Site.Prefix, o.FrameAncestors
 		if err := site.Check(); err != nil {
 			return o, fmt.Errorf("httpadapter: Options.Sites[%q]: %w", app, err)
 		}

@@ -61,6 +61,8 @@ func TestOptions(t *testing.T) {
 		"BaseURL query":  {BaseURL: "https://track.example/?a"},
 		"BaseURL user":   {BaseURL: "https://u:p@track.example"},
 		"Prefix":         {Prefix: "delivery"},
+		"BaseURL path":   {BaseURL: "https://track.example/a b"},
+		"BaseURL dots":   {BaseURL: "https://track.example/a/../b"},
 		"BaseURL ?":      {BaseURL: "https://track.example/?"},
 		"BaseURL #":      {BaseURL: "https://track.example/#"},
 		"Prefix braces":  {Prefix: "/{x}"},

@@ -89,7 +89,7 @@ func (h *Handler) manifest(*request) (answer, error) {
 // toDriver sends those who left out the last slash to the app. What else the address holds stays behind.
 func (h *Handler) toDriver(*request) (answer, error) {
 	return served(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", h.opts.Prefix+"/driver/")
+		w.Header().Set("Location", h.opts.Site.Prefix+"/driver/")
 		w.Header().Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusPermanentRedirect)
 	}), nil

@@ -1,8 +1,10 @@
 package httpadapter_test
 
 import (
+	"encoding/json"
 	"io"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -46,5 +48,64 @@ func TestSites(t *testing.T) {
 	}
 	if _, err := httpadapter.New(svc, &httpadapter.Options{Sites: map[tracking.AppID]web.Site{"b": {Color: "red"}}}); err == nil {
 		t.Error("a colour that is none was taken")
+	}
+}
+
+// Behind a proxy that takes a path away, all that the pages name is still below that path.
+func TestPagesBehindProxy(t *testing.T) {
+	s := newServer(t, func(_ *tracking.Options, o *httpadapter.Options) {
+		o.BaseURL, o.Prefix = "https://track.example/way/", "/delivery"
+		o.Sites = map[tracking.AppID]web.Site{"b": {Name: "Bakery"}}
+	})
+	s.url = newHTTPServer(t, http.StripPrefix("/way", s.h))
+	const base = "/way/delivery"
+	if r := s.do("GET", base+"/driver", ""); r.status != http.StatusPermanentRedirect || r.header.Get("Location") != base+"/driver/" {
+		t.Errorf("/driver: %d to %q", r.status, r.header.Get("Location"))
+	}
+	pages := []string{base + "/driver/"}
+	for _, app := range []tracking.AppID{"a", "b"} {
+		svc := s.svc.ForApp(app)
+		task, err := svc.CreateTask(t.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "x"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, err := svc.TaskLink(t.Context(), task.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pages = append(pages, base+"/track/"+token)
+	}
+	files := regexp.MustCompile(`(?:src|href)="(/[^"]*)"`)
+	block := regexp.MustCompile(`id="config">(.*?)</script>`)
+	for _, page := range pages {
+		r := s.do("GET", page, "")
+		if r.status != http.StatusOK {
+			t.Errorf("%s: %d", page, r.status)
+		}
+		names := files.FindAllStringSubmatch(r.body, -1)
+		if len(names) < 3 {
+			t.Errorf("%s names %d files", page, len(names))
+		}
+		for _, name := range names {
+			if f := s.do("GET", name[1], ""); !strings.HasPrefix(name[1], base+"/") || f.status != http.StatusOK {
+				t.Errorf("%s names %s: %d", page, name[1], f.status)
+			}
+		}
+		var config struct{ Base string }
+		if m := block.FindStringSubmatch(r.body); m == nil || json.Unmarshal([]byte(m[1]), &config) != nil || config.Base != base {
+			t.Errorf("%s: the script is given the base %q", page, config.Base)
+		}
+	}
+	var manifest struct {
+		Start string `json:"start_url"`
+		Scope string
+		Icons []struct{ Src string }
+	}
+	r := s.do("GET", base+"/driver/manifest.webmanifest", "")
+	if err := json.Unmarshal([]byte(r.body), &manifest); err != nil {
+		t.Fatal(err)
+	}
+	if manifest.Start != base+"/driver/" || manifest.Scope != manifest.Start || len(manifest.Icons) == 0 || !strings.HasPrefix(manifest.Icons[0].Src, base+"/driver/assets/") {
+		t.Errorf("manifest: %+v", manifest)
 	}
 }

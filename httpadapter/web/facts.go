@@ -188,10 +188,14 @@ func parseTracking(state []byte) (tracking, error) {
 	return t, nil
 }
 
-// etaRounding is what an expected time is rounded up to: a promise to the minute would be false.
-const etaRounding = 5 * time.Minute
+// etaRounding is what an expected time is rounded up to: a promise to the minute would be false. One nearer than etaNear is rounded to the minute.
+const (
+	etaRounding = 5 * time.Minute
+	etaNear     = 15 * time.Minute
+)
 
-// expected is the expected time as the page says it without a script, "" when there is none. One that has passed is "soon".
+// expected is the expected time as the page says it without a script, rounded as the script does it, "" when there is none.
+// One that has passed, or is about to, is "soon".
 func (t tracking) expected(words map[string]string, now time.Time, zone *time.Location) string {
 	if t.ETA == nil || !t.moving() {
 		return ""
@@ -200,10 +204,13 @@ func (t tracking) expected(words map[string]string, now time.Time, zone *time.Lo
 	if err != nil {
 		return ""
 	}
-	if at.Before(now) {
+	left := at.Sub(now)
+	if left < time.Minute/2 {
 		return words["track.eta.soon"]
 	}
-	if r := at.Truncate(etaRounding); r.Before(at) {
+	if left.Round(time.Minute) < etaNear {
+		at = at.Round(time.Minute)
+	} else if r := at.Truncate(etaRounding); r.Before(at) {
 		at = r.Add(etaRounding)
 	}
 	return fill(words["track.eta.clock"], "time", clock(at, zone))

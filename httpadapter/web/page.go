@@ -107,7 +107,8 @@ type config struct {
 	Tracking json.RawMessage `json:"tracking,omitempty"` // tracking page: the state it was rendered with
 	Now      int64           `json:"now"`                // Unix milliseconds by the server's clock; phones' clocks are often wrong
 
-	PushKey string `json:"push_key,omitempty"` // driver app
+	PushKey string       `json:"push_key,omitempty"` // driver app
+	Logo    template.URL `json:"logo,omitempty"`     // driver app; the tracking page's is in its HTML
 }
 
 func (f *Fronts) config(s Site, lang string, words map[string]string, now time.Time) config {
@@ -265,7 +266,7 @@ func (f *Fronts) Gone(s Site, accept string) (Page, error) {
 func (f *Fronts) Driver(s Site, accept string, now time.Time) (Page, error) {
 	d := f.data(s, accept, "driver")
 	cfg := f.config(s, d.Lang, part(d.Words, "driver.", "track.km", "track.m", "track.map.", "lang."), now)
-	cfg.PushKey = s.PushKey
+	cfg.PushKey, cfg.Logo = s.PushKey, d.Logo
 	d.Config = cfg
 	d.Title = d.Name + " · " + d.Words["driver.title"]
 	d.Manifest = s.Prefix + "/driver/manifest.webmanifest"

@@ -109,8 +109,8 @@ func TestFactsWithoutScript(t *testing.T) {
 		zone         *time.Location
 		want         []string
 	}{
-		{"English, UTC", "en", nil, []string{"Your order is on the way", "Ada", "12 Long Street", "#1001", "about 10:15 UTC", "Position of 09:59 UTC", `<html lang="en" dir="ltr">`}},
-		{"German, zone of the brand", "fr;q=0.9, de-AT, en;q=0.5", berlin, []string{"Ihre Bestellung ist unterwegs", "gegen 11:15", "Position von 10:59", `<html lang="de" dir="ltr">`}},
+		{"English, UTC", "en", nil, []string{"Your order is on the way", "Ada", "12 Long Street", "#1001", "about 10:11 UTC", "Position of 09:59 UTC", `<html lang="en" dir="ltr">`}},
+		{"German, zone of the brand", "fr;q=0.9, de-AT, en;q=0.5", berlin, []string{"Ihre Bestellung ist unterwegs", "gegen 11:11", "Position von 10:59", `<html lang="de" dir="ltr">`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			html := visible(track(t, web.Site{TimeZone: c.zone}, underWay, c.accept))
@@ -120,6 +120,22 @@ func TestFactsWithoutScript(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestExpectedTime(t *testing.T) {
+	for eta, want := range map[string]string{
+		"10:00:29": "any moment now",
+		"10:00:30": "about 10:01 UTC",
+		"10:02:10": "about 10:02 UTC",
+		"10:14:29": "about 10:14 UTC",
+		"10:14:30": "about 10:15 UTC",
+		"10:15:01": "about 10:20 UTC",
+		"10:56:00": "about 11:00 UTC",
+	} {
+		if html := visible(track(t, web.Site{}, strings.Replace(underWay, "T10:11:00", "T"+eta, 1), "en")); !strings.Contains(html, want) {
+			t.Errorf("expected at %s: the page does not say %q", eta, want)
+		}
 	}
 }
 
@@ -288,6 +304,24 @@ func TestOwnWords(t *testing.T) {
 	}
 	if p := track(t, site, underWay, "ar"); !strings.Contains(visible(p), `<html lang="ar" dir="rtl">`) {
 		t.Error("the page of a right-to-left language is not right to left")
+	}
+}
+
+// The app draws its own head, so it is told the logo; the page of a link has it in its HTML.
+func TestLogoOfDriverApp(t *testing.T) {
+	for logo, want := range map[string]string{
+		"/logo.svg":                  `"logo":"/logo.svg"`,
+		"data:image/png;base64,AA==": `"logo":"data:image/png;base64,AA=="`,
+		"javascript:alert(1)":        "", // not refused where nobody has called Check
+		"":                           "",
+	} {
+		p, err := newFronts(t).Driver(web.Site{Logo: logo}, "en", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if html := string(p.HTML); want == "" && strings.Contains(html, `"logo"`) || !strings.Contains(html, want) {
+			t.Errorf("%q: the app is not given %q", logo, want)
+		}
 	}
 }
 

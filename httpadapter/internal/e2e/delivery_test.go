@@ -154,6 +154,7 @@ func TestDelivery(t *testing.T) {
 	ada.seeFramed("that a driver has the order, and not yet who", `document.body.dataset.phase === 'assigned' && document.querySelector('#driver').hidden`)
 
 	dora.click(".task .primary")
+	dora.see("the banner no more", `document.querySelector('.banner.news') === null`)
 	ada.seeFramed("that it is on the way, and the driver on a map", `document.body.dataset.phase === 'on_the_way' && document.querySelector('#driver-name').textContent === 'Dora' && document.querySelector('.vehicle-icon') !== null`)
 
 	// The phone moves until the customer has seen it move three times.

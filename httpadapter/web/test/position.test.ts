@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Fix } from '../src/driver/model';
-import { Positions } from '../src/driver/position';
+import { Alarm, Positions } from '../src/driver/position';
 
 /** A phone whose sensors say what the test says. */
-function phone(t: TestContext, offset = 0) {
+function phone(t: TestContext, offset = 0, secure = true) {
   t.mock.timers.enable({ apis: ['Date', 'setInterval'], now: Date.parse('2026-03-01T10:00:00Z') });
   Object.defineProperty(globalThis, 'navigator', { value: {}, configurable: true });
+  Object.defineProperty(globalThis, 'isSecureContext', { value: secure, configurable: true });
   let moved: PositionCallback | null = null;
   let failed: PositionErrorCallback | null = null;
   let asked = 0;
@@ -92,4 +93,34 @@ test('a position that is not allowed', (t) => {
   t.mock.timers.tick(61_000);
   h.fail(2);
   assert.equal(h.p.status, 'unavailable');
+});
+
+test('over plain http no position is asked for, and the driver is not blamed', (t) => {
+  const h = phone(t, 0, false);
+  h.p.set(true, false);
+  assert.equal(h.watched(), false);
+  assert.equal(h.p.status, 'insecure');
+  h.p.set(false, false);
+  assert.equal(h.p.status, 'off');
+});
+
+test('neither sound nor vibration before a touch', () => {
+  let sounds = 0;
+  let shaken = 0;
+  class Sound {
+    state = 'suspended';
+    constructor() {
+      sounds++;
+    }
+    async resume() {}
+  }
+  Object.defineProperty(globalThis, 'AudioContext', { value: Sound, configurable: true });
+  for (const [activation, want] of [[{ hasBeenActive: false }, 0], [{ hasBeenActive: true }, 1], [undefined, 1]] as const) {
+    sounds = shaken = 0;
+    Object.defineProperty(globalThis, 'navigator', { value: { userActivation: activation, vibrate: () => shaken++ }, configurable: true });
+    const alarm = new Alarm();
+    alarm.arm();
+    alarm.ring();
+    assert.deepEqual([sounds, shaken], [want, want], JSON.stringify(activation));
+  }
 });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { detail, ended, moving, phase, placeLabel, readTracking, steps, type Tracking } from '../src/track/state';
+import { detail, ended, here, moving, phase, placeLabel, readTracking, steps, type Tracking } from '../src/track/state';
 
 interface Case {
   name: string;
@@ -20,6 +20,7 @@ for (const c of cases) {
     const t = readTracking(c.tracking)!;
     assert.equal(phase(t), c.phase);
     assert.equal(placeLabel(t), c.place);
+    assert.equal(here(t), c.place === 'track.place.from' ? 'track.here.pickup' : 'track.here');
     assert.equal(detail(t), c.detail);
     assert.deepEqual(steps(t).map((s) => [s.key, s.state, s.at].filter(Boolean).join(' ')), c.steps);
     assert.equal(ended(t) && moving(t), false);

@@ -14,16 +14,32 @@ test('an expected time is rounded and never in the past', () => {
     [-30, 'any moment now', ''],
     [0, 'any moment now', ''],
     [0.4, 'any moment now', ''],
-    [1, 'in about 1 minute', 'about 10:05'],
-    [7.4, 'in about 7 minutes', 'about 10:10'],
+    [1, 'in about 1 minute', 'about 10:01'],
+    [2.3, 'in about 2 minutes', 'about 10:02'],
+    [7.4, 'in about 7 minutes', 'about 10:07'],
     [9.6, 'in about 10 minutes', 'about 10:10'],
-    [12, 'in about 10 minutes', 'about 10:15'],
-    [13, 'in about 15 minutes', 'about 10:15'],
+    [13, 'in about 13 minutes', 'about 10:13'],
+    [14.4, 'in about 14 minutes', 'about 10:14'],
+    [14.5, 'in about 15 minutes', 'about 10:15'],
+    [16, 'in about 15 minutes', 'about 10:20'],
     [57, 'in about 55 minutes', 'about 11:00'],
     [58, 'in about 1 h 0 min', 'about 11:00'],
     [95, 'in about 1 h 35 min', 'about 11:35'],
   ];
   for (const [left, main, sub] of cases) assert.deepEqual(expected(t, minutes(left), now, clock), { main, sub }, String(left));
+});
+
+test('the two ways to say the expected time agree, and the time of day is never one that has passed', () => {
+  const at = (ms: number) => String(ms);
+  for (let start = 0; start < 60; start += 7) {
+    const then = now + start * 1000;
+    for (let left = 30; left < 870; left++) {
+      const said = expected(t, then + left * 1000, then, at);
+      const minutes = Number(/\d+/.exec(said.main)![0]);
+      const clock = Number(/\d+/.exec(said.sub)![0]);
+      assert.ok(Math.abs(then + minutes * 60_000 - clock) <= 60_000 && clock > then, `${left} s from second ${start}: ${said.main}, ${clock - now} ms`);
+    }
+  }
 });
 
 test('the age of a position', () => {

@@ -29,6 +29,11 @@ export type JoinError = 'invalid' | 'code.invalid' | 'code.form' | 'limited' | '
 type NewAction = Action extends infer A ? (A extends Action ? Omit<A, 'at' | 'lnglat'> : never) : never;
 
 const nothing: World = { duty: false, tasks: [], trips: [], requests: [] };
+/** 128 random bits. Not crypto.randomUUID, which there is only over https. */
+function newNonce(): string {
+  return [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, '0')).join('');
+}
+
 const fresh = 10 * 60_000; // a notice older than this rings no bell
 
 export class App {
@@ -208,7 +213,7 @@ export class App {
     // The nonce is kept before it is used: a lost answer can then be asked for again, and the invite is not spent for nothing.
     let kept = await this.store.get('join');
     if (kept?.secret !== secret) {
-      kept = { secret, nonce: crypto.randomUUID() };
+      kept = { secret, nonce: newNonce() };
       await this.store.set('join', kept);
     }
     const body = code !== null ? { invite_code: code, nonce: kept.nonce } : { invite: secret, nonce: kept.nonce };
@@ -342,9 +347,18 @@ export class App {
     this.changed();
   }
 
+  /** The driver has come to a task by himself: what told of it has done its work. */
+  seen(task: string): void {
+    const rest = this.banners.filter((b) => b.kind !== 'news' || b.task !== task);
+    if (rest.length === this.banners.length) return;
+    this.banners = rest;
+    this.changed();
+  }
+
   /** Does something as the driver: at once on the phone, and on the server when the network allows. */
   async act(a: NewAction): Promise<void> {
     this.alarm.arm();
+    if ('task_id' in a) this.seen(a.task_id);
     const me = this.positions.me;
     const near = me && Date.now() - me.ms < 60_000 && a.type !== 'availability' && a.type !== 'decline' ? { lnglat: me.lnglat } : {};
     const action = { ...a, ...near, at: new Date(this.now()).toISOString() } as Action;

@@ -31,11 +31,18 @@ export function JoinView({ app }: { app: App }) {
   return (
     <main class="join">
       <div class="join-card">
-        <span class="app-mark" aria-hidden="true" />
-        <p class="join-brand" dir="auto">
-          {app.config.name}
-        </p>
+        {app.config.logo ? (
+          <img class="join-logo" src={app.config.logo} alt={app.config.name} />
+        ) : (
+          <>
+            <span class="app-mark" aria-hidden="true" />
+            <p class="join-brand" dir="auto">
+              {app.config.name}
+            </p>
+          </>
+        )}
         <h1>{t('driver.join.title')}</h1>
+        {!isSecureContext && <p class="note warn">{t('driver.insecure')}</p>}
         {app.revoked && (
           <p class="note warn" role="alert">
             {app.unsent > 0 ? t('driver.revoked', { n: app.unsent }) : t('driver.revoked.clean')}

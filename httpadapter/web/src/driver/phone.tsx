@@ -21,7 +21,7 @@ export function PhoneView({ app, install }: { app: App; install: Install }) {
       <section class="card honest">
         <h2>{t('driver.lock.title')}</h2>
         <p>{t('driver.lock.text')}</p>
-        <p class="sub">{t(app.awake.possible ? 'driver.lock.wake' : 'driver.lock.nowake')}</p>
+        <p class="sub">{t(app.awake.possible ? 'driver.lock.wake' : isSecureContext ? 'driver.lock.nowake' : 'driver.lock.insecure')}</p>
       </section>
 
       <section>
@@ -109,11 +109,13 @@ function PhoneAppCard({ app, phone }: { app: App; phone: PhoneApp }) {
           <p class="template" dir="ltr">
             {phone.template}
           </p>
-          <div class="actions">
-            <button type="button" class="button" onClick={() => void navigator.clipboard.writeText(phone.template!).then(() => setCopied(true), () => {})}>
-              {t(copied ? 'driver.phone.copied' : 'driver.phone.copy')}
-            </button>
-          </div>
+          {'clipboard' in navigator && (
+            <div class="actions">
+              <button type="button" class="button" onClick={() => void navigator.clipboard.writeText(phone.template!).then(() => setCopied(true), () => {})}>
+                {t(copied ? 'driver.phone.copied' : 'driver.phone.copy')}
+              </button>
+            </div>
+          )}
         </>
       )}
     </details>

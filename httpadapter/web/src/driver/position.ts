@@ -3,7 +3,7 @@
 import { distance, type LngLat } from '../shared/geo';
 import { worthKeeping, type Fix } from './model';
 
-export type GpsStatus = 'off' | 'wait' | 'ok' | 'denied' | 'unavailable';
+export type GpsStatus = 'off' | 'wait' | 'ok' | 'denied' | 'unavailable' | 'insecure';
 
 export interface Me {
   lnglat: LngLat;
@@ -35,17 +35,18 @@ export class Positions {
   /** Starts or stops watching. On a trip positions are taken more often. */
   set(on: boolean, trip: boolean): void {
     this.trip = trip;
-    if (on === (this.watch !== null)) return;
+    if (on === (this.status !== 'off')) return;
     if (!on) {
-      this.geolocation?.clearWatch(this.watch!);
+      if (this.watch !== null) this.geolocation!.clearWatch(this.watch);
       this.watch = null;
       clearInterval(this.timer);
       this.status = 'off';
       this.onChange();
       return;
     }
-    if (!this.geolocation) {
-      this.status = 'unavailable';
+    // Over plain http browsers refuse as if the driver had: so there it is not even asked for.
+    if (!this.geolocation || !isSecureContext) {
+      this.status = isSecureContext ? 'unavailable' : 'insecure';
       this.onChange();
       return;
     }
@@ -132,11 +133,17 @@ export class Awake {
   }
 }
 
+/** Whether the page has been touched since it was opened. Before that, browsers refuse sound and vibration, and complain. */
+function touched(): boolean {
+  return (navigator.userActivation as UserActivation | undefined)?.hasBeenActive ?? true; // one that does not say is tried
+}
+
 /** A sound and a vibration for a new task. Browsers allow sound only after a touch: `arm` is called from one. */
 export class Alarm {
   private audio: AudioContext | null = null;
 
   arm(): void {
+    if (!touched()) return; // called by a script, as from a page that fills in the code
     try {
       this.audio ??= new AudioContext();
       if (this.audio.state === 'suspended') void this.audio.resume();
@@ -146,10 +153,11 @@ export class Alarm {
   }
 
   ring(): void {
+    if (!touched()) return;
     try {
       navigator.vibrate?.([250, 120, 250]);
     } catch {
-      // Not allowed before a touch.
+      // Not allowed here.
     }
     const a = this.audio;
     if (!a || a.state !== 'running') return;

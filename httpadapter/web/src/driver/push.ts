@@ -2,10 +2,11 @@
 
 import type { App } from './app';
 
-export type PushState = 'none' | 'ios' | 'off' | 'on' | 'denied';
+export type PushState = 'unset' | 'insecure' | 'none' | 'ios' | 'off' | 'on' | 'denied';
 
 export async function pushState(app: App, ios: boolean): Promise<PushState> {
-  if (!app.config.push_key) return 'none';
+  if (!app.config.push_key) return 'unset'; // the server sends none, to whichever browser
+  if (!isSecureContext) return 'insecure';
   if (!('serviceWorker' in navigator) || !('PushManager' in window)) {
     return ios && !matchMedia('(display-mode: standalone)').matches ? 'ios' : 'none';
   }

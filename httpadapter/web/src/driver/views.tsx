@@ -24,7 +24,9 @@ export function Root({ app, install }: { app: App; install: Install }) {
   useEffect(() => install.subscribe(() => redraw()), [install]);
   useEffect(() => {
     const go = () => {
-      setRoute(readRoute(location.hash));
+      const next = readRoute(location.hash);
+      setRoute(next);
+      if (next.task !== undefined) app.seen(next.task);
       scrollTo(0, 0);
     };
     addEventListener('hashchange', go);
@@ -49,9 +51,14 @@ export function Root({ app, install }: { app: App; install: Install }) {
             </button>
           </div>
         )}
+        {!isSecureContext && (
+          <div class="banner problem">
+            <span>{t('driver.insecure')}</span>
+          </div>
+        )}
         {app.banners.map((b) => (
           <div key={b.id} class={'banner ' + b.kind}>
-            {b.task ? <a href={'#task/' + encodeURIComponent(b.task)}>{b.text}</a> : <span dir="auto">{b.text}</span>}
+            {b.task ? <a href={'#task/' + encodeURIComponent(b.task)} onClick={() => b.kind === 'news' && app.dismiss(b.id)}>{b.text}</a> : <span dir="auto">{b.text}</span>}
             <button type="button" class="close" aria-label={t('driver.notice.dismiss')} onClick={() => app.dismiss(b.id)}>
               ×
             </button>
@@ -112,7 +119,7 @@ function Head({ app, duty, trip }: { app: App; duty: boolean; trip: boolean }) {
         <ul class="facts">
           {gps === 'ok' && me && <li class="fact good">{t('driver.gps.ok', { n: Math.max(1, Math.round(me.accuracy)) })}</li>}
           {gps === 'wait' && <li class="fact">{t('driver.gps.wait')}</li>}
-          {(gps === 'denied' || gps === 'unavailable') && <li class="fact bad">{t('driver.gps.' + gps)}</li>}
+          {(gps === 'denied' || gps === 'unavailable' || gps === 'insecure') && <li class="fact bad">{t('driver.gps.' + gps)}</li>}
           {!app.online && <li class="fact warn">{t('driver.offline')}</li>}
           {app.backlog && <li class="fact warn">{t(app.unsent === 1 ? 'driver.queue.one' : 'driver.queue.other', { n: app.unsent })}</li>}
         </ul>

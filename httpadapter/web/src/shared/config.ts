@@ -21,6 +21,7 @@ export interface Config {
   tracking?: unknown;
   now: number;
   push_key?: string;
+  logo?: string; // driver app; the tracking page's is in its HTML
 }
 
 export function readConfig(doc: Document): Config {

@@ -5,7 +5,7 @@ import { distance, type LngLat } from '../shared/geo';
 import type { LiveMap } from '../shared/map';
 import { Pause } from '../shared/sse';
 import { follow } from './follow';
-import { detail, ended, moving, phase, placeLabel, readTracking, steps, wantsMap, type Tracking } from './state';
+import { detail, ended, here, moving, phase, placeLabel, readTracking, steps, wantsMap, type Tracking } from './state';
 import { age, clocks, expected, length, Speaker } from './words';
 
 const config = readConfig(document);
@@ -126,7 +126,7 @@ function render(): void {
     where = age(t, pos.live !== false, Date.parse(pos.time), now(), (ms) => times.shown(ms, now()));
     if (place?.lnglat) {
       const m = distance(pos.lnglat, place.lnglat);
-      away = m < 50 ? t('track.here') : t('track.distance', { distance: length(t, m, config.lang) });
+      away = m < 50 ? t(here(tr)) : t('track.distance', { distance: length(t, m, config.lang) });
     }
   } else if (under) {
     where = t('track.position.none');

@@ -111,6 +111,11 @@ export function placeLabel(t: Tracking): string {
   return toPickup(t) ? 'track.place.from' : 'track.place.to';
 }
 
+/** What is said of a driver who is at the place. */
+export function here(t: Tracking): string {
+  return t.kind === 'task' && toPickup(t) ? 'track.here.pickup' : 'track.here';
+}
+
 export function detail(t: Tracking): string {
   if (ended(t)) return '';
   return moving(t) ? 'track.detail.on_the_way' : 'track.detail.' + phase(t);

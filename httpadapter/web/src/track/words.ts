@@ -10,15 +10,18 @@ export interface Expected {
 }
 
 /**
- * The expected time in words. It is a guess, so it is rounded: to the minute below ten, to five minutes from there on, and the time of day
- * up to five minutes. One that has passed is "any moment now", never a time in the past.
+ * The expected time in words. It is a guess, so it is rounded: to the minute below fifteen minutes; from there on to five minutes, the time of
+ * day up. One that has passed is "any moment now", never a time in the past.
  */
 export function expected(t: Translate, eta: number, now: number, clock: (ms: number) => string): Expected {
   const left = eta - now;
   if (left < 0.5 * minute) return { main: t('track.eta.soon'), sub: '' };
   const fine = Math.max(1, Math.round(left / minute));
-  const n = fine < 10 ? fine : 5 * Math.round(fine / 5);
-  const sub = t('track.eta.clock', { time: clock(5 * minute * Math.ceil(eta / (5 * minute))) });
+  // Both by the same step: side by side, a coarse one contradicts a fine one.
+  const near = fine < 15;
+  const n = near ? fine : 5 * Math.round(fine / 5);
+  const at = near ? minute * Math.round(eta / minute) : 5 * minute * Math.ceil(eta / (5 * minute));
+  const sub = t('track.eta.clock', { time: clock(at) });
   if (n >= 60) return { main: t('track.eta.hours', { h: Math.floor(n / 60), m: n % 60 }), sub };
   return { main: t(n === 1 ? 'track.eta.minutes.one' : 'track.eta.minutes.other', { n }), sub };
 }
