@@ -38,3 +38,30 @@ func TestPlainHTTP(t *testing.T) {
 	p.eval(`document.querySelectorAll('details').forEach((d) => d.open = true)`)
 	p.see("an address to copy by hand", `document.querySelector('.template') !== null && ![...document.querySelectorAll('.phone-app button')].length`)
 }
+
+// What tells of a task goes when the driver has come to the task, by whichever way.
+func TestBannerOfTask(t *testing.T) {
+	s := newService(t, "")
+	link, _ := s.invite("dora", "Dora")
+	dora := newPerson(t, chromium(t), "the driver", s.origins[1])
+	dora.stand(13.37, 52.51)
+	dora.open(link)
+	dora.click(".join .primary")
+	dora.see("the app", `document.querySelector('.head') !== null`)
+	// Not by a click at a place: what comes and goes above moves the rest.
+	tap := func(selector string) { dora.eval(`document.querySelector('` + selector + `').click()`) }
+	for _, way := range []string{".task .card-link", ".banner.news a"} {
+		task := s.api("POST", "/v1/task/create", map[string]any{"type": 2, "drop": map[string]any{"address": "12 River Street"}})["task"].(map[string]any)
+		s.api("POST", "/v1/task/assign", map[string]any{"task_id": task["task_id"], "driver_id": "dora"})
+		dora.see("the task and its banner", `document.querySelector('.task .card-link') !== null && document.querySelector('.banner.news a') !== null`)
+		tap(way)
+		dora.see("the task", `document.querySelector('.detail .bar') !== null`)
+		dora.see("no banner after "+way, `document.querySelector('.banner.news') === null`)
+		tap(".detail .primary")
+		dora.see("that it is under way", `document.querySelector('.detail .primary.good') !== null`)
+		tap(".detail .primary.good")
+		dora.see("that it is done", `document.querySelector('.chip.succeeded') !== null`)
+		tap(".back")
+		dora.see("no open task", `document.querySelector('.empty') !== null`)
+	}
+}

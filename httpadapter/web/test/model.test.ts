@@ -25,6 +25,16 @@ test('a task as far as the driver has taken it, without a network', () => {
   assert.equal(w.tasks[0]!.status, 'assigned', 'what the server said is left as it is');
 });
 
+test('a step that was sent is not undone until it has been read', () => {
+  const start: Action = { type: 'start', task_id: '1', at };
+  const complete: Action = { type: 'complete', task_id: '1', outcome: 'succeeded', at };
+  const seen = (actions: Action[], taken: Action[]) => apply(world({ tasks: [task('1')] }), actions, taken).tasks.map((t) => [t.status, t.pending]);
+  assert.deepEqual(seen([start], []), [['in_progress', true]]);
+  assert.deepEqual(seen([], [start]), [['in_progress', false]]);
+  assert.deepEqual(seen([complete], [start]), [['completed', true]]);
+  assert.deepEqual(apply(world({ duty: true }), [], [{ type: 'availability', availability: false, at }]).duty, false);
+});
+
 test('steps that the server already knows, or that are not open, change nothing', () => {
   const done = task('1', { status: 'completed', outcome: 'cancelled' });
   const s = apply(world({ tasks: [done] }), [

@@ -53,6 +53,7 @@ export class App {
   private readonly alarm = new Alarm();
   private world: World = nothing;
   private actions: Action[] = [];
+  private taken: Action[] = []; // sent, and not yet in the world as it was last read
   private outbox: Outbox | null = null;
   private feed: AbortController | null = null;
   private readonly pause = new Pause();
@@ -105,7 +106,7 @@ export class App {
   }
 
   shown(): Shown {
-    return apply(this.world, this.actions);
+    return apply(this.world, this.actions, this.taken);
   }
 
   /** Reads what the phone has kept and goes on from there. */
@@ -137,7 +138,10 @@ export class App {
     this.actions = await this.store.actions(s.driver.driver_id);
     this.outbox = new Outbox(this.store, this.api, s.driver.driver_id, {
       onChange: () => void this.recount(),
-      onDone: () => void this.refresh(),
+      onDone: (a) => {
+        this.taken.push(a);
+        void this.refresh();
+      },
       onRefused: (a, status, message) => {
         this.tell('problem', this.t(status === 409 || status === 404 ? 'driver.conflict' : 'driver.refused', { message: message || String(status) }), 'task_id' in a ? a.task_id : undefined);
         void this.refresh();
@@ -174,6 +178,7 @@ export class App {
     this.session = null;
     this.world = nothing;
     this.actions = [];
+    this.taken = [];
     this.phone = null;
     this.banners = [];
     this.positions.set(false, false);
@@ -290,6 +295,7 @@ export class App {
   private async read(): Promise<void> {
     const token = this.api.token;
     if (token === '') return;
+    const covered = new Set(this.taken);
     const [me, tasks, trips, requests] = await Promise.all([
       this.api.call('GET', '/v1/driver/me'),
       this.api.call('GET', '/v1/driver/tasks'),
@@ -316,6 +322,7 @@ export class App {
       trips: list(trips, 'trips', before.trips),
       requests: list(requests, 'requests', before.requests),
     };
+    if ([me, tasks, trips, requests].every((r) => r.kind === 'ok')) this.taken = this.taken.filter((a) => !covered.has(a));
     if (me.kind === 'ok' && me.data.driver) {
       this.session = { ...this.session, driver: me.data.driver };
       await this.store.set('session', this.session);

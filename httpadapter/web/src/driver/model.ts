@@ -94,22 +94,26 @@ export interface Shown {
   requests: TripRequest[];
 }
 
-/** The world as it will be once the actions have been sent: the driver must see what he has done, also without a network. */
-export function apply(world: World, actions: readonly Action[]): Shown {
+/**
+ * The world as it will be once the actions have been sent: the driver must see what he has done, also without a network. The server has taken
+ * those in `taken` already, but the world was read before that: without them a step that was sent would be undone on the screen for a moment.
+ */
+export function apply(world: World, actions: readonly Action[], taken: readonly Action[] = []): Shown {
   const shown: Shown = {
     duty: world.duty,
     tasks: world.tasks.map((t) => ({ ...t })),
     trips: world.trips.filter((t) => t.status === '1').map((t) => ({ ...t })),
     requests: [...world.requests],
   };
-  for (const a of actions) {
+  for (const [i, a] of [...taken, ...actions].entries()) {
+    const pending = i >= taken.length;
     if (a.type === 'availability') {
       shown.duty = a.availability;
       continue;
     }
     if (a.type === 'trip_start') {
       if (!shown.trips.some((t) => t.tracking_id === a.tracking_id)) {
-        shown.trips.unshift({ _id: '', tracking_id: a.tracking_id, status: '1', started_at: a.at, pending: true });
+        shown.trips.unshift({ _id: '', tracking_id: a.tracking_id, status: '1', started_at: a.at, pending });
       }
       shown.requests = shown.requests.filter((r) => r.tracking_id !== a.tracking_id);
       continue;
@@ -123,15 +127,15 @@ export function apply(world: World, actions: readonly Action[]): Shown {
     switch (a.type) {
       case 'start':
         if (task.status !== 'assigned') break;
-        Object.assign(task, { status: 'in_progress', started_at: a.at, pending: true });
+        Object.assign(task, { status: 'in_progress', started_at: a.at, pending });
         break;
       case 'pickup':
         if (task.status !== 'in_progress' || task.picked_up_at) break;
-        Object.assign(task, { picked_up_at: a.at, pending: true });
+        Object.assign(task, { picked_up_at: a.at, pending });
         break;
       case 'complete':
         if (task.status !== 'in_progress') break;
-        Object.assign(task, { status: 'completed', outcome: a.outcome, reason: a.reason ?? '', completed_at: a.at, pending: true });
+        Object.assign(task, { status: 'completed', outcome: a.outcome, reason: a.reason ?? '', completed_at: a.at, pending });
         break;
       case 'decline':
         shown.tasks = shown.tasks.filter((t) => t !== task || t.status !== 'assigned');
