@@ -2,50 +2,53 @@ package httpadapter_test
 
 import (
 	"context"
-	"errors"
+	"iter"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// brokenRouter panics when told to, as a program's own code may.
-type brokenRouter struct{ broken atomic.Bool }
+// brokenStore panics when told to, as a store of the program's own may.
+type brokenStore struct {
+	tracking.Store
+	broken atomic.Bool
+}
 
-func (r *brokenRouter) TravelTime(context.Context, []tracking.LngLat) (time.Duration, error) {
-	if r.broken.Load() {
-		panic("router: nil map")
+func (s *brokenStore) Fixes(ctx context.Context, app tracking.AppID, d tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+	if s.broken.Load() {
+		panic("store: nil map")
 	}
-	return 0, errors.New("no way known")
+	return s.Store.Fixes(ctx, app, d, r)
 }
 
 // TestLivePanic: what panics while a link is followed ends its streams and not the server. Viewers come again, for the stream has had no end.
 func TestLivePanic(t *testing.T) {
-	router := &brokenRouter{}
-	s := newServer(t, func(so *tracking.Options, _ *httpadapter.Options) { so.Router = router })
+	store := &brokenStore{Store: memory.New()}
+	s := newServerOn(t, store)
 	token := s.newDriver("ravi")
 	task := s.newTask("")
 	s.data(s.app("POST", "/v1/task/assign", `{"task_id":"`+task+`","driver_id":"ravi"}`))
 	s.data(s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/start", `{"lnglat":[80.26,13]}`))
 	link := s.link(task)
 
-	router.broken.Store(true)
+	store.broken.Store(true)
 	r := s.do("GET", link+"/live", "")
 	s.check("from the start", r, 500, "")
-	if strings.Contains(r.body, "router") {
+	if strings.Contains(r.body, "nil map") {
 		t.Errorf("it tells what happened inside: %s", r.body)
 	}
 
-	router.broken.Store(false)
+	store.broken.Store(false)
 	v := s.watch(link)
 	if event, data := v.next(); event != "state" {
 		t.Fatalf("%s: %s", event, data)
 	}
-	router.broken.Store(true)
-	s.clock.Advance(time.Minute) // the expected time is asked for anew
+	store.broken.Store(true)
+	s.clock.Advance(time.Minute)
 	s.fix(token, 80.261, 13)
 	if event, data := v.next(); event != "EOF" {
 		t.Errorf("%s: %s", event, data)

@@ -72,6 +72,11 @@ type setup func(*tracking.Options, *httpadapter.Options)
 
 func newServer(t *testing.T, setups ...setup) *server {
 	t.Helper()
+	return newServerOn(t, memory.New(), setups...)
+}
+
+func newServerOn(t *testing.T, store tracking.Store, setups ...setup) *server {
+	t.Helper()
 	s := &server{T: t, clock: &fakeClock{t: time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)}, log: &syncBuffer{}, base: "https://track.example"}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	so := &tracking.Options{Now: s.clock.Now, Logger: logger, MaxFixAge: 5 * time.Minute, Secret: bytes.Repeat([]byte("s"), 32)}
@@ -82,7 +87,7 @@ func newServer(t *testing.T, setups ...setup) *server {
 	for _, f := range setups {
 		f(so, ho)
 	}
-	svc, err := tracking.New(memory.New(), so)
+	svc, err := tracking.New(store, so)
 	if err != nil {
 		t.Fatal(err)
 	}
