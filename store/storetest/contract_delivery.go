@@ -11,8 +11,14 @@ import (
 // outbox commits events to deliver: "a1" is the first of task a.
 func outbox(c *client, ids ...string) {
 	c.Helper()
+	outboxes(c, []string{""}, ids...)
+}
+
+// outboxes commits events to deliver from several outboxes.
+func outboxes(c *client, names []string, ids ...string) {
+	c.Helper()
 	for _, id := range ids {
-		c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(id, tracking.KindTask, id[:1], t0)}, Deliver: true})
+		c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(id, tracking.KindTask, id[:1], t0)}, Deliver: names})
 	}
 }
 
