@@ -8,7 +8,7 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// outbox commits events to deliver: "a1" is the first of task a.
+// outbox commits events to deliver from the outbox named "": "a1" is the first of task a.
 func outbox(c *client, ids ...string) {
 	c.Helper()
 	outboxes(c, []string{""}, ids...)
