@@ -49,8 +49,12 @@ func TestRunTellsNotifiersByThemselves(t *testing.T) {
 				for range 100 { // at once, more than one application may have under way to one Notifier
 					ids = append(ids, string(must(svc.CreateTask(t.Context(), newDrop()))(t).ID))
 				}
-				for range 20 { // an hour and more
-					time.Sleep(200 * time.Second)
+				for i := range 20 { // an hour and more
+					if i < 3 {
+						time.Sleep(2 * time.Second) // the first tries are under way, and the second
+					} else {
+						time.Sleep(200 * time.Second)
+					}
 					for _, id := range ids {
 						notes := "a" + time.Now().String()
 						must(svc.UpdateTask(t.Context(), tracking.TaskID(id), tracking.TaskUpdate{Notes: &notes}))(t)
