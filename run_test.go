@@ -141,7 +141,7 @@ func TestRunGivesUpAndReplays(t *testing.T) {
 			t.Fatalf("dead: %v %v", dead, err)
 		}
 		broken = false
-		if err := svc.Replay(t.Context(), dead[0].ID); err != nil {
+		if err := svc.Replay(t.Context(), "", dead[0].ID); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)

@@ -56,7 +56,7 @@
 // # Events
 //
 // Every change writes its [Event] in the same atomic step: Seq counts 1, 2, 3 … for its subject. [Service.Events] reads them; a [Notifier] is told of each by [Service.Run], at least once
-// and in order for each subject. Moving a task from one driver to another is one event, task.assigned with data.previous_driver_id; a request to start a trip is an event of the driver, since
+// and in order for each subject. There may be several: each has an outbox of its own, so that one whose receiver is down holds up none of the others. Moving a task from one driver to another is one event, task.assigned with data.previous_driver_id; a request to start a trip is an event of the driver, since
 // there is no trip yet. What a driver is told is a feed of notices, [Service.Notices].
 //
 // # Applications
@@ -232,14 +232,16 @@ type Store interface {
 	// and what became of each fix, in b's order. ErrNotFound when there is no such driver.
 	RecordFixes(ctx context.Context, app AppID, b FixBatch) (Recorded, error)
 
-	// LeaseEvents hands out undelivered events of any application, oldest subject first, at most l.Limit, and leases the whole queue of each
-	// subject they belong to until l.Until: no other owner gets an event of that subject before then, or before FinishEvents ends the lease.
-	// The events of a subject come in order of Seq, without a gap, beginning with its first undelivered one. A subject whose first undelivered
-	// event is to be tried again later (Delivery.RetryAt after l.Now) is passed over, and so are the applications in l.Except.
+	// LeaseEvents hands out the undelivered events of one outbox, of any application, oldest subject first, at most l.Limit, and leases the whole queue of each
+	// subject they belong to until l.Until: no other owner gets an event of that subject from that outbox before then, or before FinishEvents ends the lease.
+	// The events of a subject come in order of Seq, beginning with its first undelivered one, and none that the outbox has undelivered is left out. A subject
+	// whose first undelivered event is to be tried again later (Delivery.RetryAt after l.Now) is passed over, and so are the applications in l.Except.
+	//
+	// Outboxes know nothing of each other: leases, attempts, retries and what is dead in one are nothing to another.
 	LeaseEvents(ctx context.Context, l Lease) ([]Leased, error)
 
-	// FinishEvents says what became of leased events, and ends the owner's lease on each subject named. A delivery whose lease
-	// has meanwhile gone to another owner is ignored, except that Delivered is always noted: the receiver has it.
+	// FinishEvents says what became of leased events, and ends the owner's lease on each subject named, in the outbox named. A delivery whose lease
+	// has meanwhile gone to another owner is ignored, except that Delivered is always noted: the receiver has it. Nothing becomes of an event that never went to that outbox.
 	FinishEvents(ctx context.Context, done []Delivery) error
 
 	// Due lists, across applications unless q.App is set, what has come due by q.Before, the longest due first, at most q.Limit.
@@ -249,8 +251,8 @@ type Store interface {
 	// those after the cursor, at most n.
 	Waiting(ctx context.Context, app AppID, after Cursor, n int) ([]AppTask, error)
 
-	// Purge removes at most b.Limit rows that are older than b says: fixes by their time, delivered and dead events and all notices by RecordedAt,
-	// requests and invites that are long over. What is undelivered stays. It never changes which of the remaining fixes are good.
+	// Purge removes at most b.Limit rows that are older than b says: fixes by their time, events that are delivered or dead in every outbox and all notices
+	// by RecordedAt, requests and invites that are long over. What is undelivered in an outbox stays. It never changes which of the remaining fixes are good.
 	Purge(ctx context.Context, b Before) (Purged, error)
 
 	// Secret returns the store's own random secret of 32 bytes, made when first asked for and the same ever after.
@@ -291,8 +293,9 @@ type Changeset struct {
 	// and each of its Notices the next ID of its driver's feed. Notices for a driver without a row are dropped.
 	Events []Event
 
-	// Deliver: the events go to the outbox, for LeaseEvents. Else they count as delivered.
-	Deliver bool
+	// Deliver names the outboxes that the events go to, each once, for LeaseEvents. With none they count as delivered.
+	// An outbox needs no making: its name is any text, also "".
+	Deliver []string
 }
 
 // ConflictError says which row had moved, or which unique value is taken, when Commit refused a Changeset. The caller reads again and decides again.
@@ -461,12 +464,14 @@ type EventReader interface {
 type EventFilter struct {
 	Subject Subject // zero: all; the Notices of an event do not count
 	After   string  // only those after this event's ID
-	Dead    bool    // only those whose delivery was given up
+	Dead    bool    // only those whose delivery was given up, in the outbox of this name
+	Outbox  string  // for Dead; "" is that of Options.Notifier
 	Limit   int
 }
 
 // Lease asks for events to deliver.
 type Lease struct {
+	Outbox string
 	Owner  string
 	Now    time.Time
 	Until  time.Time
@@ -476,6 +481,7 @@ type Lease struct {
 
 // Leased is an event to deliver.
 type Leased struct {
+	Outbox  string
 	App     AppID
 	Event   Event
 	Attempt int // 1 for the first
@@ -487,12 +493,13 @@ type DeliveryState string
 const (
 	Delivered DeliveryState = "delivered"
 	Retry     DeliveryState = "retry"    // try again at RetryAt; counts as an attempt
-	Dead      DeliveryState = "dead"     // given up; the next event of the subject is free to go
+	Dead      DeliveryState = "dead"     // given up; the outbox's next event of the subject is free to go
 	Released  DeliveryState = "released" // not tried; RetryAt is ignored and no attempt counted. A dead event given back like this is tried anew from attempt 1, whoever owns a lease
 )
 
 // Delivery says what became of one leased event.
 type Delivery struct {
+	Outbox  string
 	App     AppID
 	EventID string
 	Owner   string
@@ -564,7 +571,14 @@ type Options struct {
 	// Without it the store makes and keeps one: then a copy of the store's file reveals the live links.
 	Secret []byte
 
-	Notifier      Notifier        // is told of every event; default none
+	Notifier Notifier // is told of every event; default none
+
+	// Notifiers are each told of every event by themselves: one that fails, or is slow, holds up none of the others. The name stands in the store with what is yet
+	// to be told, so keep it the same, and give the same names to all Services on one store; a new name is told of the events from then on.
+	// A name that is left out keeps what it has not been told, for ever; with a Notifier that only returns nil it lets go of it.
+	// Options.Notifier is the one named "". Default none.
+	Notifiers map[string]Notifier
+
 	NotifyTimeout time.Duration   // for one call; default 15 s
 	RetryWaits    []time.Duration // before the first, second … try; the first is taken as 0, whatever it says; default 0 s, 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 14 h, 20 h, 24 h, each with up to 10 % added
 	Geocoder      Geocoder        // default none
@@ -597,6 +611,17 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if !(o.MaxAssignDistance >= 0) || math.IsInf(o.MaxAssignDistance, 0) {
 		return o, fmt.Errorf("tracking: Options.MaxAssignDistance is %v; it must be a number of metres, or 0 for no limit", o.MaxAssignDistance)
+	}
+	o.Notifiers = maps.Clone(o.Notifiers)
+	for name, n := range o.Notifiers {
+		switch {
+		case n == nil:
+			return o, fmt.Errorf("tracking: Options.Notifiers has nil under %q; leave the name out, or give it a Notifier", name)
+		case name == "" && o.Notifier != nil:
+			return o, errors.New(`tracking: Options.Notifier and Options.Notifiers[""] are one and the same; set only one of them`)
+		case name != "" && !lookup(name):
+			return o, fmt.Errorf("tracking: Options.Notifiers has the name %.40q; it must be valid UTF-8 without NUL, of at most 1024 bytes", name)
+		}
 	}
 	defaultTo(&o.MaxFixAge, 10*time.Minute)
 	defaultTo(&o.MaxOpenTasks, 1)
@@ -651,7 +676,29 @@ type core struct {
 	secret atomic.Pointer[[]byte]
 
 	waiting chan struct{} // there may be a driver for a waiting task
-	events  chan struct{} // there is an event to deliver
+
+	outboxes []*outbox // in order of their names
+	deliver  []string  // their names
+}
+
+// outbox is what one Notifier is told by.
+type outbox struct {
+	name     string
+	notifier Notifier
+	wake     chan struct{} // there is an event to deliver
+}
+
+// outboxes makes one for each Notifier.
+func (o *Options) outboxes() (list []*outbox) {
+	all := map[string]Notifier{}
+	maps.Copy(all, o.Notifiers)
+	if o.Notifier != nil {
+		all[""] = o.Notifier
+	}
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		list = append(list, &outbox{name, all[name], make(chan struct{}, 1)})
+	}
+	return list
 }
 
 // New makes a Service over store. Nil options work. It starts nothing: see [Service.Run].
@@ -666,7 +713,10 @@ func New(store Store, opts *Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &core{store: store, opts: o, waiting: make(chan struct{}, 1), events: make(chan struct{}, 1)}
+	c := &core{store: store, opts: o, waiting: make(chan struct{}, 1), outboxes: o.outboxes()}
+	for _, b := range c.outboxes {
+		c.deliver = append(c.deliver, b.name)
+	}
 	c.ids.rand = o.Rand
 	c.locks.init()
 	c.taken.count = map[appDriver]int{}
@@ -697,7 +747,7 @@ func (s *Service) App() AppID { return s.app }
 // Options returns the options in force, defaults filled in, without the secret.
 func (s *Service) Options() Options {
 	o := s.opts
-	o.Secret, o.RetryWaits = nil, slices.Clone(o.RetryWaits)
+	o.Secret, o.RetryWaits, o.Notifiers = nil, slices.Clone(o.RetryWaits), maps.Clone(o.Notifiers)
 	return o
 }
 
@@ -777,7 +827,7 @@ func orNotFound(err error, field, what string) error {
 
 // commit applies cs and tells who follows.
 func (s *Service) commit(ctx context.Context, cs *Changeset) error {
-	cs.Deliver = s.opts.Notifier != nil
+	cs.Deliver = s.deliver
 	back, err := s.endSilence(ctx, cs)
 	if err != nil {
 		return err
@@ -788,8 +838,10 @@ func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 	if back {
 		kick(s.waiting)
 	}
-	if cs.Deliver && len(cs.Events) > 0 {
-		kick(s.events)
+	if len(cs.Events) > 0 {
+		for _, b := range s.outboxes {
+			kick(b.wake)
+		}
 	}
 	for _, e := range cs.Events {
 		s.hub.publish(s.app, e.Subject)
@@ -1712,42 +1764,56 @@ func (s *Service) Events(ctx context.Context, f EventFilter) (list []Event, more
 	return list, more, err
 }
 
-// Replay gives events whose delivery was given up back to be delivered anew.
-func (s *Service) Replay(ctx context.Context, ids ...string) error {
+// Replay gives events whose delivery from this outbox was given up back to be delivered anew from there; "" is that of Options.Notifier, and any other that of
+// the same name in Options.Notifiers. An event that is not dead there is left as it is.
+func (s *Service) Replay(ctx context.Context, outbox string, ids ...string) error {
 	back := make([]Delivery, 0, len(ids))
 	for _, id := range ids {
-		back = append(back, Delivery{App: s.app, EventID: id, State: Released})
+		back = append(back, Delivery{Outbox: outbox, App: s.app, EventID: id, State: Released})
 	}
 	err := s.op(ctx, "Replay", func(time.Time) error { return s.store.FinishEvents(ctx, back) })
-	if err == nil {
-		kick(s.events)
+	if err != nil {
+		return err
 	}
-	return err
+	for _, b := range s.outboxes {
+		if b.name == outbox {
+			kick(b.wake)
+		}
+	}
+	return nil
 }
 
 // leaseFor is how long a worker may keep a subject's events to itself; longer where one call may take longer.
 const leaseFor = 2 * time.Minute
 
-// DeliverEvents hands the events that are due to the Notifier, and reports how many it took. Without a Notifier there are none. [Service.Run] does this, without
-// waiting for slow receivers.
-func (s *Service) DeliverEvents(ctx context.Context) (int, error) {
-	d := dispatch{running: map[AppID]int{}, each: leaseAtMost}
-	defer d.wait.Wait()
-	return s.deliver(ctx, &d)
+// DeliverEvents hands the events that are due to each Notifier, and reports how many that were, an event for each Notifier that it was due to. It returns when all
+// have answered. [Service.Run] does this for each Notifier by itself, and without waiting for slow receivers.
+func (s *Service) DeliverEvents(ctx context.Context) (n int, err error) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for _, b := range s.outboxes {
+		d := newDispatch(leaseAtMost)
+		took, failed := s.deliverFrom(ctx, b, d)
+		n, err = n+took, cmp.Or(err, failed)
+		all.Go(d.wait.Wait)
+	}
+	return n, err
 }
 
 const (
 	leaseAtMost = 100 // events in one lease
-	appAtMost   = 32  // subjects of one application under way at once under Run
+	appAtMost   = 32  // subjects of one application under way at once to one Notifier under Run
 )
 
-// dispatch counts the subjects whose events are on their way, so that one application with a slow receiver does not hold up the others.
+// dispatch counts the subjects whose events are on their way to one Notifier, so that one application with a slow receiver does not hold up the others.
 type dispatch struct {
 	mu      sync.Mutex
 	running map[AppID]int
 	each    int // of one application at most
 	wait    sync.WaitGroup
 }
+
+func newDispatch(each int) *dispatch { return &dispatch{running: map[AppID]int{}, each: each} }
 
 func (d *dispatch) full() (list []AppID) {
 	d.mu.Lock()
@@ -1779,14 +1845,11 @@ func (d *dispatch) done(app AppID) {
 	}
 }
 
-// deliver leases events and has each subject's delivered, in order, by a goroutine of its own; it does not wait for them.
-func (s *Service) deliver(ctx context.Context, d *dispatch) (int, error) {
-	if s.opts.Notifier == nil {
-		return 0, nil
-	}
+// deliverFrom leases events of one outbox and has each subject's delivered, in order, by a goroutine of its own; it does not wait for them.
+func (s *Service) deliverFrom(ctx context.Context, b *outbox, d *dispatch) (int, error) {
 	now := s.now()
 	until := now.Add(max(leaseFor, 2*s.opts.NotifyTimeout))
-	leased, err := s.store.LeaseEvents(ctx, Lease{Owner: s.owner, Now: now, Until: until, Except: d.full(), Limit: leaseAtMost})
+	leased, err := s.store.LeaseEvents(ctx, Lease{Outbox: b.name, Owner: s.owner, Now: now, Until: until, Except: d.full(), Limit: leaseAtMost})
 	if err != nil {
 		return 0, s.failure(ctx, "DeliverEvents", err)
 	}
@@ -1802,16 +1865,16 @@ func (s *Service) deliver(ctx context.Context, d *dispatch) (int, error) {
 	for _, k := range order {
 		free := d.take(k.app)
 		d.wait.Go(func() {
-			defer kick(s.events) // after a release, too: whoever looked meanwhile found it leased
+			defer kick(b.wake) // after a release, too: whoever looked meanwhile found it leased
 			if free {
 				defer d.done(k.app)
 			}
-			done := s.deliverQueue(ctx, queues[k], until, free)
+			done := s.deliverQueue(ctx, b, queues[k], until, free)
 			// What was sent is to be noted even when ctx has ended meanwhile.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.NotifyTimeout)
 			defer cancel()
 			if err := s.store.FinishEvents(ctx, done); err != nil {
-				s.opts.Logger.ErrorContext(ctx, "noting deliveries failed; they will be sent again", "err", err)
+				s.opts.Logger.ErrorContext(ctx, "noting deliveries failed; they will be sent again", "notifier", b.name, "err", err)
 			}
 		})
 	}
@@ -1819,13 +1882,13 @@ func (s *Service) deliver(ctx context.Context, d *dispatch) (int, error) {
 }
 
 // deliverQueue delivers one subject's events up to the first that fails; when there is no place for it, it gives them back.
-func (s *Service) deliverQueue(ctx context.Context, queue []Leased, until time.Time, free bool) []Delivery {
+func (s *Service) deliverQueue(ctx context.Context, b *outbox, queue []Leased, until time.Time, free bool) []Delivery {
 	var done []Delivery
 	stopped := !free
 	for _, l := range queue {
-		d := Delivery{App: l.App, EventID: l.Event.ID, Owner: s.owner, State: Released}
+		d := Delivery{Outbox: b.name, App: l.App, EventID: l.Event.ID, Owner: s.owner, State: Released}
 		if !stopped && ctx.Err() == nil && s.now().Add(s.opts.NotifyTimeout).Before(until) {
-			err := s.notify(ctx, l)
+			err := s.notify(ctx, b.notifier, l)
 			switch {
 			case err == nil:
 				d.State = Delivered
@@ -1835,7 +1898,7 @@ func (s *Service) deliverQueue(ctx context.Context, queue []Leased, until time.T
 				if d.State == Dead {
 					level = slog.LevelError
 				}
-				s.opts.Logger.Log(ctx, level, "delivery failed", "event", l.Event.ID, "type", l.Event.Type, "attempt", l.Attempt, "state", d.State, "err", err)
+				s.opts.Logger.Log(ctx, level, "delivery failed", "notifier", b.name, "event", l.Event.ID, "type", l.Event.Type, "attempt", l.Attempt, "state", d.State, "err", err)
 			}
 		}
 		stopped = stopped || d.State == Retry || d.State == Released
@@ -1844,10 +1907,10 @@ func (s *Service) deliverQueue(ctx context.Context, queue []Leased, until time.T
 	return done
 }
 
-// notify calls the Notifier.
-func (s *Service) notify(ctx context.Context, l Leased) error {
+// notify calls a Notifier.
+func (s *Service) notify(ctx context.Context, to Notifier, l Leased) error {
 	return guarded(ctx, s.opts.NotifyTimeout, func(ctx context.Context) error {
-		return s.opts.Notifier.Notify(ctx, Notification{App: l.App, Event: l.Event.Clone(), Attempt: l.Attempt})
+		return to.Notify(ctx, Notification{App: l.App, Event: l.Event.Clone(), Attempt: l.Attempt})
 	})
 }
 
@@ -1902,18 +1965,20 @@ func (s *Service) Purge(ctx context.Context) (Purged, error) {
 // Run it once in each process; several processes on one store share the work.
 func (s *Service) Run(ctx context.Context) error {
 	var wg sync.WaitGroup
-	deliveries := dispatch{running: map[AppID]int{}, each: appAtMost}
 	loop := func(name string, every time.Duration, wake <-chan struct{}, step func(context.Context) (int, error)) {
 		wg.Go(func() { s.loop(ctx, name, every, wake, step) })
 	}
-	loop("DeliverEvents", time.Second, s.events, func(ctx context.Context) (int, error) { return s.deliver(ctx, &deliveries) })
+	for _, b := range s.outboxes {
+		d := newDispatch(appAtMost)
+		defer d.wait.Wait()
+		loop("DeliverEvents", time.Second, b.wake, func(ctx context.Context) (int, error) { return s.deliverFrom(ctx, b, d) })
+	}
 	loop("AssignWaiting", 500*time.Millisecond, s.waiting, s.AssignWaiting)
 	loop("EndDueTrips", time.Second, nil, s.EndDueTrips)
 	loop("MarkSilent", time.Second, nil, s.MarkSilent)
 	loop("Geocode", time.Second, nil, s.Geocode)
 	loop("Purge", time.Minute, nil, func(ctx context.Context) (int, error) { p, err := s.Purge(ctx); return p.Total(), err })
 	wg.Wait()
-	deliveries.wait.Wait()
 	return ctx.Err()
 }
 

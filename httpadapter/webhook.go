@@ -23,7 +23,7 @@ type WebhookOptions = webhook.Options
 //		Fill: func(ctx context.Context, n tracking.Notification) (any, error) { return h.Fill(ctx, n) },
 //	})
 //	…
-//	svc, err := tracking.New(store, &tracking.Options{Notifier: hook})
+//	svc, err := tracking.New(store, &tracking.Options{Notifiers: map[string]tracking.Notifier{"webhook": hook}})
 //	…
 //	h, err = httpadapter.New(svc, nil) // before svc.Run, which is what tells
 func Webhook(url string, secrets []string, opts *WebhookOptions) (*webhook.Notifier, error) {

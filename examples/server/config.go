@@ -83,7 +83,7 @@ func parseFlags(args []string, log io.Writer) (config, error) {
 		return nil
 	})
 	flags.BoolVar(&c.webhookPrivate, "webhook-allow-private", false, "allow that -webhook leads to this machine or its own network")
-	flags.StringVar(&c.pushContact, "push-contact", "", "`URL` where operators of push services reach you, mailto:ops@example.com or https://example.com; with one, drivers' locked phones are told of new tasks by Web Push, though late or not at all while a -webhook is down (default: -base-url if it is https and public, else no Web Push)")
+	flags.StringVar(&c.pushContact, "push-contact", "", "`URL` where operators of push services reach you, mailto:ops@example.com or https://example.com; with one, drivers' locked phones are told of new tasks by Web Push (default: -base-url if it is https and public, else no Web Push)")
 	duration := func(v *time.Duration, name string, d time.Duration, what string) {
 		*v = d
 		flags.Func(name, fmt.Sprintf("%s (default %v)", what, short(d)), func(text string) error {

@@ -57,7 +57,7 @@ func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
 		return err
 	}
 	defer told.close()
-	cfg.options.Notifier = told.all()
+	cfg.options.Notifiers = told.all()
 	svc, err := tracking.New(store, &cfg.options)
 	if err != nil {
 		return err

@@ -40,17 +40,16 @@ func (c *config) notifiers(logger *slog.Logger, fill func(context.Context, track
 	return told, err
 }
 
-// all tells every one of them, or is nil when there is none.
-func (n notifiers) all() tracking.Notifier {
-	switch {
-	case n.hook != nil && n.push != nil:
-		return webhook.NewFanout(n.hook, n.push)
-	case n.hook != nil:
-		return n.hook
-	case n.push != nil:
-		return n.push
+// all are those that are there, by the names that stand in the store: a webhook that is down delays no push.
+func (n notifiers) all() map[string]tracking.Notifier {
+	all := map[string]tracking.Notifier{}
+	if n.hook != nil {
+		all["webhook"] = n.hook
 	}
-	return nil
+	if n.push != nil {
+		all["push"] = n.push
+	}
+	return all
 }
 
 // bind says whose drivers are told, and returns the key that their browsers subscribe with, "" for none.

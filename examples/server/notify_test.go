@@ -53,7 +53,7 @@ func TestWebhookOwnNetwork(t *testing.T) {
 		t.Errorf("the secret is %q", secret)
 	}
 	s.call("", "/v1/task/create", `{"type":2,"drop":{"address":"45 First Avenue"}}`)
-	s.await(s.log, regexp.MustCompile(`delivery failed.*is not public`))
+	s.await(s.log, regexp.MustCompile(`delivery failed.*notifier=webhook.*is not public`))
 }
 
 // TestPush: with -push-contact the driver app gets a key to subscribe with, and what a driver is to know goes to his browser as well as to the webhook.
@@ -88,7 +88,7 @@ func TestPush(t *testing.T) {
 	for <-got != "task.assigned" {
 	}
 	// Nothing is sent to this machine, by leave given for the webhook or otherwise.
-	s.await(s.log, regexp.MustCompile(`delivery failed.*task\.assigned.*webpush: .*is not public`))
+	s.await(s.log, regexp.MustCompile(`delivery failed.*notifier=push.*task\.assigned.*webpush: .*is not public`))
 }
 
 // TestPushContact: a public address of the server is contact enough; without any there is no Web Push.

@@ -15,7 +15,8 @@ import (
 // An event counts as permanently failed once no notifier is left that would take it later and at least one has refused it for good. If tried anew
 // (with Attempt 1), it goes to all.
 //
-// The next event of a subject waits until all have this one, or have refused it. A notifier whose failures must not hold up the others wants a service of its own.
+// The notifiers share one outbox: the next event of a subject waits until all have this one, or have refused it. That is for receivers that should stand or fall together;
+// those that should not hold each other up stand in [tracking.Options].Notifiers, each by its own name.
 type Fanout struct {
 	to []tracking.Notifier
 

@@ -6,7 +6,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	svc, err := tracking.New(store, &tracking.Options{Notifier: hook})
+//	svc, err := tracking.New(store, &tracking.Options{Notifiers: map[string]tracking.Notifier{"webhook": hook}})
 //
 // and posts this, as application/json:
 //

@@ -24,8 +24,8 @@ func ExampleNew() {
 	defer hook.Close()
 
 	svc, err := tracking.New(memory.New(), &tracking.Options{
-		Notifier: webhook.NewFanout(hook, push),
-		Secret:   []byte("32 bytes or more, always the same"),
+		Notifiers: map[string]tracking.Notifier{"webhook": hook, "push": push}, // neither waits for the other
+		Secret:    []byte("32 bytes or more, always the same"),
 	})
 	if err != nil {
 		panic(err)

@@ -27,6 +27,12 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 // bound makes a service with one driver, d, and his phone, all in the bubble of the caller.
 func bound(t *testing.T, opts webpush.Options, answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
 	t.Helper()
+	return boundBeside(t, nil, opts, answer)
+}
+
+// boundBeside makes the service with other notifiers beside the push notifier.
+func boundBeside(t *testing.T, others map[string]tracking.Notifier, opts webpush.Options, answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
+	t.Helper()
 	var p *phone
 	opts.Contact = contact
 	opts.Transport = roundTripper(func(r *http.Request) (*http.Response, error) { return answer(p, r) })
@@ -36,7 +42,7 @@ func bound(t *testing.T, opts webpush.Options, answer func(p *phone, r *http.Req
 	}
 	store := memory.New()
 	t.Cleanup(func() { store.Close() })
-	svc, err := tracking.New(store, &tracking.Options{Notifier: push, Logger: slog.New(slog.DiscardHandler)})
+	svc, err := tracking.New(store, &tracking.Options{Notifier: push, Notifiers: others, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

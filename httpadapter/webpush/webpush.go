@@ -7,7 +7,7 @@
 //	if err != nil {
 //		return err
 //	}
-//	svc, err := tracking.New(store, &tracking.Options{Notifier: push})
+//	svc, err := tracking.New(store, &tracking.Options{Notifiers: map[string]tracking.Notifier{"push": push}})
 //	if err != nil {
 //		return err
 //	}
@@ -35,9 +35,9 @@
 // [Options.Tries] times in all, no sooner than Retry-After says, up to [MaxRetryAfter]. Any other answer is final. When a browser could not be told, the event
 // counts as given up (see [tracking.EventFilter].Dead), though the others have it; [tracking.Service.Replay] tells all of them again.
 //
-// The next event of the same task waits meanwhile, as for every notifier. So it does for each of those in a fan-out (package webhook): while a receiver of webhooks takes no event of a
-// task, no push of that task's later events goes out, and by the time the webhook is given up, after three days by default, their TTL has passed. Where drivers depend on pushes, let
-// the webhook's notifier give up early: wrap it, and return a permanent [tracking.NotifyError] after a few attempts.
+// The next event of the same task waits meanwhile. Other notifiers go on, and this one goes on when they fail, if it stands by itself in [tracking.Options].Notifiers. In a fan-out
+// (package webhook) it would wait for the others: while a receiver of webhooks took no event of a task, no push of that task's later events would go out, and by the
+// time the webhook was given up, after three days by default, their TTL would have passed.
 //
 // # Addresses
 //

@@ -56,7 +56,7 @@ func BenchmarkCreate(b *testing.B) {
 	b.Run("task and event", func(b *testing.B) {
 		s := memory.New()
 		for i := 0; b.Loop(); i++ {
-			commit(b, s, &tracking.Changeset{Tasks: []tracking.Task{newTask(i)}, Events: []tracking.Event{newEvent(i)}, Deliver: true})
+			commit(b, s, &tracking.Changeset{Tasks: []tracking.Task{newTask(i)}, Events: []tracking.Event{newEvent(i)}, Deliver: []string{""}})
 		}
 	})
 	b.Run("raw: two maps", func(b *testing.B) {

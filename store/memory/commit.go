@@ -38,12 +38,12 @@ type change struct {
 	closed  []tracking.RequestID
 	fixes   []tracking.FixBatch
 	events  []*tracking.Event
-	deliver bool
+	deliver []*outbox
 }
 
 // change copies a changeset.
 func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
-	c := &change{store: s, app: s.application(app), deleted: cs.DeleteDrivers, closed: cs.CloseRequests, deliver: cs.Deliver}
+	c := &change{store: s, app: s.application(app), deleted: cs.DeleteDrivers, closed: cs.CloseRequests, deliver: s.boxes.open(cs.Deliver)}
 	for _, t := range cs.Tasks {
 		t = t.Clone()
 		t.Time, t.GeocodeAt, t.Link.MadeAt = ms(t.Time), ms(t.GeocodeAt), ms(t.Link.MadeAt)
@@ -415,9 +415,7 @@ func (c *change) addEvents() {
 	if len(c.events) == 0 {
 		return
 	}
-	o := &c.store.outbox
-	o.mu.Lock()
-	defer o.mu.Unlock()
+	rows := make([]*eventRow, 0, len(c.events))
 	for _, e := range c.events {
 		notices := e.Notices[:0]
 		for _, n := range e.Notices {
@@ -434,12 +432,13 @@ func (c *change) addEvents() {
 			e.Notices = nil
 		}
 		r := &eventRow{app: c.app, event: e, order: c.store.eventSeq.Add(1)}
-		if c.deliver {
-			r.state = pending
+		for _, o := range c.deliver {
+			r.deliveries = append(r.deliveries, &delivery{row: r, outbox: o, state: pending})
 		}
-		s := c.app.events.add(r)
-		if c.deliver {
-			o.add(s, r)
-		}
+		c.app.events.add(r)
+		rows = append(rows, r)
+	}
+	for _, o := range c.deliver {
+		o.add(c.app, rows)
 	}
 }

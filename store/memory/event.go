@@ -3,33 +3,62 @@ package memory
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// eventRow is an event and the state of its delivery.
+// eventRow is an event and its deliveries, one for each outbox that it went to.
 type eventRow struct {
-	app   *application
-	event *tracking.Event // never changed
-	order int64           // of commit, over all applications
+	app        *application
+	event      *tracking.Event // never changed
+	order      int64           // of commit, over all applications
+	deliveries []*delivery     // never changed
+}
+
+// in is the event's delivery from an outbox; nil when it never went there.
+func (r *eventRow) in(o *outbox) *delivery {
+	for _, d := range r.deliveries {
+		if d.outbox == o {
+			return d
+		}
+	}
+	return nil
+}
+
+// over reports whether nothing of the event is to be delivered, so that it may be purged.
+func (r *eventRow) over() bool {
+	return !slices.ContainsFunc(r.deliveries, func(d *delivery) bool { return d.state == pending })
+}
+
+// delivery is that of an event from an outbox.
+type delivery struct {
+	row    *eventRow
+	outbox *outbox
 
 	// state is changed under the application's lock together with the outbox's, so that either is enough to read it.
-	state eventState
+	state deliveryState
 
 	// The outbox's lock guards the rest.
 	attempts int   // so far
 	retryAt  int64 // UTC ms; not before then
 }
 
-type eventState int
+type deliveryState int
 
 const (
-	delivered eventState = iota // or never to be delivered
+	delivered deliveryState = iota
 	pending
 	dead
 )
 
 func (r *eventRow) compare(o *eventRow) int { return cmp.Compare(r.order, o.order) }
+
+// isDead reports whether the event's delivery from an outbox was given up.
+func (r *eventRow) isDead(o *outbox) bool {
+	d := r.in(o)
+	return d != nil && d.state == dead
+}
 
 func byRecording(a, b *eventRow) int {
 	return cmp.Or(a.event.RecordedAt.Compare(b.event.RecordedAt), a.compare(b))
@@ -39,8 +68,8 @@ func byRecording(a, b *eventRow) int {
 type events struct {
 	byID     map[string]*eventRow
 	all      list[*eventRow]
-	dead     list[*eventRow]
-	settled  list[*eventRow] // those delivered or dead, by RecordedAt: they may be purged
+	dead     map[*outbox]*list[*eventRow]
+	settled  list[*eventRow] // those that are over, by RecordedAt: they may be purged
 	subjects map[tracking.Subject]*subject
 }
 
@@ -48,15 +77,15 @@ type events struct {
 type subject struct {
 	seq    int64 // of its last event
 	events list[*eventRow]
-	queue  *queue // nil while it has nothing to deliver
+	queues []*queue // those in which it has something to deliver, at most one of each outbox
 }
 
 func newEvents() events {
-	return events{byID: make(map[string]*eventRow), subjects: make(map[tracking.Subject]*subject)}
+	return events{byID: make(map[string]*eventRow), subjects: make(map[tracking.Subject]*subject), dead: make(map[*outbox]*list[*eventRow])}
 }
 
 // add appends an event, and gives it its Seq.
-func (x *events) add(r *eventRow) *subject {
+func (x *events) add(r *eventRow) {
 	s := x.subjects[r.event.Subject]
 	if s == nil {
 		s = new(subject)
@@ -67,10 +96,9 @@ func (x *events) add(r *eventRow) *subject {
 	s.events.insert(r, (*eventRow).compare)
 	x.byID[r.event.ID] = r
 	x.all.insert(r, (*eventRow).compare)
-	if r.state != pending {
+	if r.over() {
 		x.settled.insert(r, byRecording)
 	}
-	return s
 }
 
 // remove takes an event out.
@@ -79,28 +107,34 @@ func (x *events) remove(r *eventRow) {
 	delete(x.byID, r.event.ID)
 	x.all.remove(r, (*eventRow).compare)
 	x.settled.remove(r, byRecording)
-	if r.state == dead {
-		x.dead.remove(r, (*eventRow).compare)
+	for _, d := range r.deliveries {
+		if d.state == dead {
+			x.dead[d.outbox].remove(r, (*eventRow).compare)
+		}
 	}
 }
 
-// settle changes the state of an event's delivery. The outbox's lock is held, too.
-func (x *events) settle(r *eventRow, to eventState) {
-	if r.state == to {
+// settle changes the state of a delivery. The outbox's lock is held, too.
+func (x *events) settle(d *delivery, to deliveryState) {
+	if d.state == to {
 		return
 	}
-	if r.state == dead {
-		x.dead.remove(r, (*eventRow).compare)
+	r, was := d.row, d.row.over()
+	if d.state == dead {
+		x.dead[d.outbox].remove(r, (*eventRow).compare)
 	}
-	if r.state != pending {
-		x.settled.remove(r, byRecording)
-	}
-	r.state = to
+	d.state = to
 	if to == dead {
-		x.dead.insert(r, (*eventRow).compare)
+		if x.dead[d.outbox] == nil {
+			x.dead[d.outbox] = new(list[*eventRow])
+		}
+		x.dead[d.outbox].insert(r, (*eventRow).compare)
 	}
-	if to != pending {
+	switch over := r.over(); {
+	case over && !was:
 		x.settled.insert(r, byRecording)
+	case was && !over:
+		x.settled.remove(r, byRecording)
 	}
 }
 
@@ -116,13 +150,13 @@ func (s *Store) Events(ctx context.Context, app tracking.AppID, f tracking.Event
 		}
 		return nil, false, err
 	}
-	rows, more, err := a.events.page(f)
+	rows, more, err := a.events.page(f, s.boxes.find(f.Outbox))
 	a.mu.RUnlock()
 	return copies(rows, func(r *eventRow) tracking.Event { return r.event.Clone() }), more, err
 }
 
-// page finds the events of a filter.
-func (x *events) page(f tracking.EventFilter) (page []*eventRow, more bool, err error) {
+// page finds the events of a filter; o is its outbox, nil when there is none of that name.
+func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more bool, err error) {
 	var after int64
 	if f.After != "" {
 		r := x.byID[f.After]
@@ -133,7 +167,9 @@ func (x *events) page(f tracking.EventFilter) (page []*eventRow, more bool, err 
 	}
 	source := &x.all
 	if f.Dead {
-		source = &x.dead
+		if source = x.dead[o]; source == nil {
+			return nil, false, nil
+		}
 	}
 	var keep func(*eventRow) bool
 	if f.Subject != (tracking.Subject{}) {
@@ -144,7 +180,7 @@ func (x *events) page(f tracking.EventFilter) (page []*eventRow, more bool, err 
 		if s.events.len() <= source.len() {
 			source = &s.events
 		}
-		keep = func(r *eventRow) bool { return r.event.Subject == f.Subject && (!f.Dead || r.state == dead) }
+		keep = func(r *eventRow) bool { return r.event.Subject == f.Subject && (!f.Dead || r.isDead(o)) }
 	}
 	c := source.at(func(r *eventRow) bool { return r.order > after })
 	page, more = take(c.next, 0, max(f.Limit, 0), keep)

@@ -34,7 +34,7 @@ type Store struct {
 	secret []byte // nil until asked for
 
 	secrets secrets
-	outbox  outbox
+	boxes   outboxes
 
 	// One sequence of each over all applications, so that a cursor over the tasks of all of them is never ambiguous.
 	taskSeq, tripSeq, driverSeq, eventSeq, noticeSeq atomic.Int64
@@ -44,12 +44,12 @@ var _ tracking.Store = (*Store)(nil)
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{apps: make(map[tracking.AppID]*application), secrets: newSecrets(), outbox: newOutbox()}
+	return &Store{apps: make(map[tracking.AppID]*application), secrets: newSecrets()}
 }
 
 // application holds the rows of one application.
 //
-// Locks are taken in this order: an application's mu, a driver's mu, then those of the store's secrets and outbox, the index's and the fix queue's own.
+// Locks are taken in this order: an application's mu, a driver's mu, then those of the store's secrets and one of its outboxes, the index's and the fix queue's own.
 type application struct {
 	id tracking.AppID
 

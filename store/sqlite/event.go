@@ -3,17 +3,9 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 
 	"github.com/seed-8aba7b13/tracking"
-)
-
-// States of an event in the outbox.
-const (
-	stateDone = 0
-	stateWait = 1
-	stateDead = 2
 )
 
 // noticeJSON is a notice in its event's row. What the event says already is not repeated.
@@ -26,7 +18,7 @@ type noticeJSON struct {
 }
 
 const eventColumns = `
-	e.n, e.app, e.id, e.type, e.time, e.recorded_at, e.actor, s.kind, s.id AS subject_id, e.seq, e.data, e.notices, e.attempts`
+	e.n, e.app, e.id, e.type, e.time, e.recorded_at, e.actor, s.kind, s.id AS subject_id, e.seq, e.data, e.notices`
 
 type eventRow struct {
 	N, App     int64
@@ -40,7 +32,7 @@ type eventRow struct {
 	Seq        int64
 	Data       text
 	Notices    text
-	Attempts   int
+	Attempts   int // in the queue only
 }
 
 func (r *eventRow) event() (tracking.Event, error) {
@@ -61,34 +53,30 @@ func (r *eventRow) event() (tracking.Event, error) {
 	return e, err
 }
 
-// subjectRow is a subject's counter and queue.
+// subjectRow is a subject's counter.
 type subjectRow struct {
-	N           int64
-	LastSeq     int64         `db:"last_seq"`
-	Head        sql.NullInt64 // the first undelivered event
-	ReadyAt     int64         `db:"ready_at"`
-	Owner       sql.NullString
-	LeasedUntil sql.NullInt64 `db:"leased_until"`
+	N       int64
+	LastSeq int64 `db:"last_seq"`
+
+	first int64 // its first event of those that are being appended
 }
 
 const (
-	selectSubject = `SELECT n, last_seq, head, ready_at, owner, leased_until FROM subjects WHERE app = ? AND kind = ? AND id = ?`
-	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq, ready_at) VALUES (?, ?, ?, 0, ?)`
+	selectSubject = `SELECT n, last_seq FROM subjects WHERE app = ? AND kind = ? AND id = ?`
+	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (?, ?, ?, 0)`
 	updateSeq     = `UPDATE subjects SET last_seq = ? WHERE n = ?`
-	updateHead    = `UPDATE subjects SET head = ?, ready_at = ?, last_seq = ? WHERE n = ?`
 
 	insertEvent = `
-INSERT INTO events (app, id, type, time, recorded_at, actor, subject, seq, data, notices, state, attempts)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)`
+INSERT INTO events (app, id, type, time, recorded_at, actor, subject, seq, data, notices, undelivered)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	insertNotice     = `INSERT INTO notices (driver, id, kind, event_id, task_id, tracking_id, time) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	updateLastNotice = `UPDATE drivers SET last_notice = ? WHERE seq = ?`
 )
 
 // appendEvents writes events and notices. Events of one subject find its row once.
-func (x *tx) appendEvents(app int64, events []tracking.Event, deliver bool) error {
+func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) error {
 	subjects := map[tracking.Subject]*subjectRow{}
-	heads := map[tracking.Subject]sql.NullInt64{}
 	for i := range events {
 		e := &events[i]
 		sub := subjects[e.Subject]
@@ -99,48 +87,40 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver bool) erro
 				return err
 			}
 			if !found {
-				if sub.N, err = x.insert(insertSubject, app, e.Subject.Kind, e.Subject.ID, int64(atOnce)); err != nil {
+				if sub.N, err = x.insert(insertSubject, app, e.Subject.Kind, e.Subject.ID); err != nil {
 					return err
 				}
 			}
-			subjects[e.Subject], heads[e.Subject] = sub, sub.Head
+			subjects[e.Subject] = sub
 		}
 		sub.LastSeq++
-		n, err := x.appendEvent(app, e, sub, deliver)
+		n, err := x.appendEvent(app, e, sub, len(deliver))
 		if err != nil {
 			return err
 		}
-		if deliver && !sub.Head.Valid {
-			sub.Head = sql.NullInt64{Int64: n, Valid: true}
+		if sub.first == 0 {
+			sub.first = n
+		}
+		for _, outbox := range deliver {
+			if err := x.exec(insertDelivery, sub.N, outbox, n, app); err != nil {
+				return err
+			}
 		}
 	}
-	for subject, sub := range subjects {
-		var err error
-		if sub.Head == heads[subject] {
-			err = x.exec(updateSeq, sub.LastSeq, sub.N)
-		} else {
-			err = x.exec(updateHead, sub.Head.Int64, sub.readyAt(sql.NullInt64{}), sub.LastSeq, sub.N)
-		}
-		if err != nil {
+	for _, sub := range subjects {
+		if err := x.exec(updateSeq, sub.LastSeq, sub.N); err != nil {
 			return err
+		}
+		for _, outbox := range deliver {
+			if err := x.exec(enqueue, sub.N, outbox, app, sub.first, int64(atOnce)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// readyAt is when the queue may be handed out: after the lease, and when the head may be tried again.
-func (r *subjectRow) readyAt(retryAt sql.NullInt64) int64 {
-	at := int64(atOnce)
-	if r.LeasedUntil.Valid {
-		at = r.LeasedUntil.Int64
-	}
-	if retryAt.Valid {
-		at = max(at, retryAt.Int64)
-	}
-	return at
-}
-
-func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, deliver bool) (n int64, err error) {
+func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, undelivered int) (n int64, err error) {
 	data, err := mapValue(e.Data)
 	if err != nil {
 		return 0, err
@@ -159,11 +139,7 @@ func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, deliver 
 	if err != nil {
 		return 0, err
 	}
-	state := stateDone
-	if deliver {
-		state = stateWait
-	}
-	n, err = x.insert(insertEvent, app, e.ID, e.Type, millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N, sub.LastSeq, data, notices, state)
+	n, err = x.insert(insertEvent, app, e.ID, e.Type, millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N, sub.LastSeq, data, notices, undelivered)
 	if isConstraint(err) {
 		return 0, &tracking.Error{Code: tracking.ErrInternal, Message: "An event of this id exists.", Err: err}
 	}
@@ -199,27 +175,30 @@ func (x *tx) appendNotices(app int64, e *tracking.Event) (told []noticeJSON, err
 const (
 	selectEvents    = `SELECT` + eventColumns + ` FROM events e INDEXED BY `
 	eventsByApp     = `events_by_app JOIN subjects s ON s.n = e.subject WHERE e.app = ?`
-	eventsDead      = `events_dead JOIN subjects s ON s.n = e.subject WHERE e.app = ? AND e.state = 2`
 	eventsBySubject = `events_by_subject JOIN subjects s ON s.n = e.subject WHERE e.subject = (SELECT n FROM subjects WHERE app = ? AND kind = ? AND id = ?)`
-	eventsAndDead   = ` AND e.state = 2`
 	eventsInOrder   = ` AND e.n > ? ORDER BY e.n LIMIT ?`
+
+	selectDead    = `SELECT` + eventColumns + ` FROM deliveries d`
+	deadByApp     = ` INDEXED BY deliveries_dead` + deadEvents + ` WHERE d.app = ? AND d.outbox = ? AND d.state = 2`
+	deadBySubject = deadEvents + ` WHERE d.subject = (SELECT n FROM subjects WHERE app = ? AND kind = ? AND id = ?) AND d.outbox = ? AND d.state = 2`
+	deadEvents    = ` JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject`
+	deadInOrder   = ` AND d.event > ? ORDER BY d.event LIMIT ?`
 
 	selectEventNumber = `SELECT n FROM events WHERE app = ? AND id = ?`
 )
 
 func eventsQuery(app int64, f tracking.EventFilter, after int64) (query string, args []any) {
-	switch {
-	case f.Subject != tracking.Subject{}:
-		query, args = selectEvents+eventsBySubject, []any{app, f.Subject.Kind, f.Subject.ID}
-		if f.Dead {
-			query += eventsAndDead
-		}
+	switch ofSubject := f.Subject != (tracking.Subject{}); {
+	case ofSubject && f.Dead:
+		query, args = selectDead+deadBySubject+deadInOrder, []any{app, f.Subject.Kind, f.Subject.ID, f.Outbox}
+	case ofSubject:
+		query, args = selectEvents+eventsBySubject+eventsInOrder, []any{app, f.Subject.Kind, f.Subject.ID}
 	case f.Dead:
-		query, args = selectEvents+eventsDead, []any{app}
+		query, args = selectDead+deadByApp+deadInOrder, []any{app, f.Outbox}
 	default:
-		query, args = selectEvents+eventsByApp, []any{app}
+		query, args = selectEvents+eventsByApp+eventsInOrder, []any{app}
 	}
-	return query + eventsInOrder, append(args, after, f.Limit+1)
+	return query, append(args, after, f.Limit+1)
 }
 
 // Events implements [tracking.EventReader].
@@ -289,187 +268,6 @@ func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking
 		}
 	}
 	return list, lost, nil
-}
-
-const (
-	// Of a long queue most subjects are ready, and the walk by head ends early; if none is, the index by ready_at says so at once.
-	selectAnyReady = `SELECT EXISTS (SELECT 1 FROM subjects INDEXED BY subjects_ready WHERE head IS NOT NULL AND ready_at <= ?)`
-	selectReady    = `
-SELECT n FROM subjects INDEXED BY subjects_queued
-WHERE head IS NOT NULL AND ready_at <= ? AND app NOT IN (SELECT value FROM json_each(?)) ORDER BY head LIMIT ?`
-	leaseSubject = `UPDATE subjects SET owner = ?, leased_until = ?, ready_at = ? WHERE n = ? AND head IS NOT NULL AND ready_at <= ?`
-	selectQueue  = `
-SELECT` + eventColumns + ` FROM events e INDEXED BY events_queued JOIN subjects s ON s.n = e.subject
-WHERE e.subject = ? AND e.state = 1 ORDER BY e.n LIMIT ?`
-)
-
-// LeaseEvents implements [tracking.Store].
-func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
-	for {
-		// Asking in vain, as happens all the time, must not write; and the walk over those that are not ready must not hold up the writer.
-		ready, err := s.readyQueues(ctx, l)
-		if err != nil || len(ready) == 0 {
-			return nil, err
-		}
-		rows, err := s.lease(ctx, l, ready)
-		if err != nil {
-			return nil, err
-		}
-		if len(rows) > 0 { // else another owner was faster with all of them
-			return convert(rows, func(r *eventRow) (tracking.Leased, error) {
-				e, err := r.event()
-				return tracking.Leased{App: s.apps.id(r.App), Event: e, Attempt: r.Attempts + 1}, err
-			})
-		}
-	}
-}
-
-// readyQueues lists subjects whose queue may be handed out.
-func (s *Store) readyQueues(ctx context.Context, l tracking.Lease) (ready []int64, err error) {
-	now := l.Now.UnixMilli()
-	except := make([]int64, 0, len(l.Except))
-	for _, app := range l.Except {
-		if n, ok := s.apps.number(app); ok {
-			except = append(except, n)
-		}
-	}
-	b, err := json.Marshal(except)
-	if err != nil {
-		return nil, err
-	}
-	err = s.read(ctx, func(ctx context.Context) error {
-		var any bool
-		if err := s.get(ctx, &any, selectAnyReady, now); err != nil || !any || l.Limit <= 0 {
-			return err
-		}
-		return s.list(ctx, &ready, selectReady, now, string(b), l.Limit)
-	})
-	return ready, err
-}
-
-// lease takes the queues that are ready still.
-func (s *Store) lease(ctx context.Context, l tracking.Lease, ready []int64) (rows []eventRow, err error) {
-	now, until := l.Now.UnixMilli(), l.Until.UnixMilli()
-	err = s.write(ctx, true, func(x *tx) error {
-		rows = nil
-		for _, n := range ready {
-			left := l.Limit - len(rows)
-			if left == 0 {
-				break
-			}
-			taken, err := x.changed(leaseSubject, l.Owner, until, until, n, now)
-			if err != nil {
-				return err
-			}
-			if taken == 0 {
-				continue
-			}
-			var queue []eventRow
-			if err := x.list(&queue, selectQueue, n, left); err != nil {
-				return err
-			}
-			rows = append(rows, queue...)
-		}
-		return nil
-	})
-	return rows, err
-}
-
-const (
-	selectDelivery = `
-SELECT e.n, e.subject, e.state, s.n AS "queue.n", s.last_seq AS "queue.last_seq", s.head AS "queue.head", s.ready_at AS "queue.ready_at",
-	s.owner AS "queue.owner", s.leased_until AS "queue.leased_until"
-FROM events e JOIN subjects s ON s.n = e.subject WHERE e.app = ? AND e.id = ?`
-	finishEvent = `UPDATE events SET state = ? WHERE n = ?`
-	retryEvent  = `UPDATE events SET attempts = attempts + 1, retry_at = ? WHERE n = ?`
-	buryEvent   = `UPDATE events SET attempts = attempts + 1, state = 2 WHERE n = ?`
-	reviveEvent = `UPDATE events SET attempts = 0, state = 1, retry_at = NULL WHERE n = ?`
-	selectHead  = `SELECT n, retry_at FROM events INDEXED BY events_queued WHERE subject = ? AND state = 1 ORDER BY n LIMIT 1`
-	updateQueue = `UPDATE subjects SET head = ?, ready_at = ?, owner = ?, leased_until = ? WHERE n = ?`
-)
-
-type deliveryRow struct {
-	N       int64
-	Subject int64
-	State   int
-	Queue   subjectRow
-}
-
-// finish is a queue that deliveries have changed.
-type finish struct {
-	queue subjectRow
-	ended bool // the owner's lease is over
-}
-
-// FinishEvents implements [tracking.Store].
-func (s *Store) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
-	if len(done) == 0 {
-		return ctx.Err()
-	}
-	done = append([]tracking.Delivery(nil), done...)
-	return s.write(ctx, true, func(x *tx) error {
-		queues := map[int64]*finish{}
-		for _, d := range done {
-			if err := x.finish(d, queues); err != nil {
-				return err
-			}
-		}
-		for n, q := range queues {
-			if err := x.requeue(n, q); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// finish notes what became of one event.
-func (x *tx) finish(d tracking.Delivery, queues map[int64]*finish) error {
-	app, ok := x.store.apps.number(d.App)
-	if !ok {
-		return nil
-	}
-	var r deliveryRow
-	found, err := x.find(&r, selectDelivery, app, d.EventID)
-	if err != nil || !found {
-		return err
-	}
-	q := queues[r.Subject]
-	if q == nil {
-		q = &finish{queue: r.Queue}
-		queues[r.Subject] = q
-	}
-	leased := r.Queue.Owner.Valid
-	mine := !leased || r.Queue.Owner.String == d.Owner
-	q.ended = q.ended || leased && mine
-	switch {
-	case d.State == tracking.Delivered:
-		return x.exec(finishEvent, stateDone, r.N)
-	case d.State == tracking.Released && r.State == stateDead:
-		return x.exec(reviveEvent, r.N)
-	case !mine || r.State != stateWait:
-		return nil
-	case d.State == tracking.Retry:
-		return x.exec(retryEvent, millis(d.RetryAt), r.N)
-	case d.State == tracking.Dead:
-		return x.exec(buryEvent, r.N)
-	}
-	return nil
-}
-
-// requeue finds the head of a queue again.
-func (x *tx) requeue(n int64, q *finish) error {
-	if q.ended {
-		q.queue.Owner, q.queue.LeasedUntil = sql.NullString{}, sql.NullInt64{}
-	}
-	var head struct {
-		N       sql.NullInt64
-		RetryAt sql.NullInt64 `db:"retry_at"`
-	}
-	if _, err := x.find(&head, selectHead, n); err != nil {
-		return err
-	}
-	return x.exec(updateQueue, head.N, q.queue.readyAt(head.RetryAt), q.queue.Owner, q.queue.LeasedUntil, n)
 }
 
 const (

@@ -112,7 +112,11 @@ func statusByEvents(ctx context.Context, s tracking.Store, id tracking.TaskID) (
 
 // Tables that say the same twice, and must agree. Each query finds rows that do not.
 var agreements = map[string]string{
-	"a queue's head":        `SELECT s.id FROM subjects s WHERE s.head IS NOT (SELECT min(n) FROM events e WHERE e.subject = s.n AND e.state = 1)`,
+	"a queue's head":        `SELECT q.outbox FROM queues q WHERE q.head IS NOT (SELECT min(event) FROM deliveries d WHERE d.subject = q.subject AND d.outbox = q.outbox AND d.state = 1)`,
+	"a queue's application": `SELECT q.outbox FROM queues q JOIN subjects s ON s.n = q.subject WHERE q.app <> s.app OR q.head IS NULL AND q.owner IS NULL`,
+	"a delivery's queue":    `SELECT d.event FROM deliveries d WHERE d.state = 1 AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.subject = d.subject AND q.outbox = d.outbox)`,
+	"a delivery's event":    `SELECT d.event FROM deliveries d LEFT JOIN events e ON e.n = d.event WHERE e.app IS NOT d.app OR e.subject IS NOT d.subject`,
+	"undelivered events":    `SELECT e.id FROM events e WHERE e.undelivered <> (SELECT count(*) FROM deliveries d WHERE d.subject = e.subject AND d.event = e.n AND d.state = 1)`,
 	"a subject's counter":   `SELECT s.id FROM subjects s WHERE s.last_seq <> (SELECT count(*) FROM events e WHERE e.subject = s.n)`,
 	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*) FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
 	"a driver's oldest fix": `SELECT d.id FROM drivers d JOIN positions p ON p.driver = d.seq WHERE p.oldest_at IS NOT (SELECT min(time) FROM fixes f WHERE f.driver = d.seq AND f.mark > 0)`,

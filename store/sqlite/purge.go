@@ -22,8 +22,9 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged
 }
 
 const (
-	purgeEvents = `
-DELETE FROM events WHERE n IN (SELECT n FROM events INDEXED BY events_over WHERE state <> 1 AND recorded_at < ? ORDER BY recorded_at LIMIT ?)`
+	selectOldEvents = `SELECT n FROM events INDEXED BY events_over WHERE undelivered = 0 AND recorded_at < ? ORDER BY recorded_at, n LIMIT ?`
+	purgeDead       = `DELETE FROM deliveries INDEXED BY deliveries_dead_by_event WHERE state = 2 AND event IN (` + selectOldEvents + `)`
+	purgeEvents     = `DELETE FROM events WHERE n IN (` + selectOldEvents + `)`
 
 	selectOldNotices = `SELECT driver, id FROM notices INDEXED BY notices_by_time WHERE time < ? ORDER BY time LIMIT ?`
 	deleteNotice     = `DELETE FROM notices WHERE driver = ? AND id = ?`
@@ -47,6 +48,9 @@ func (x *tx) purge(b tracking.Before, p *tracking.Purged) (err error) {
 	}
 	before := ceilMillis(b.Events)
 	if left() > 0 {
+		if err := x.exec(purgeDead, before, left()); err != nil {
+			return err
+		}
 		if p.Events, err = x.changed(purgeEvents, before, left()); err != nil {
 			return err
 		}

@@ -89,7 +89,7 @@ func newWorkload(t testing.TB, s tracking.Store, l *ledger) *workload {
 	t.Helper()
 	w := &workload{notes: new(notifier), ledger: l, rand: rand.New(rand.NewPCG(1, 2)), now: start}
 	svc, err := tracking.New(s, &tracking.Options{
-		Notifier: w.notes, Now: func() time.Time { return w.now }, Rand: rand.NewChaCha8([32]byte{1}), MaxOpenTasks: 3, Secret: make([]byte, 32),
+		Notifier: w.notes, Notifiers: map[string]tracking.Notifier{"other": new(notifier)}, Now: func() time.Time { return w.now }, Rand: rand.NewChaCha8([32]byte{1}), MaxOpenTasks: 3, Secret: make([]byte, 32),
 		Logger: slog.New(slog.NewTextHandler(&w.logged, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {

@@ -48,7 +48,7 @@ func seed() tracking.Changeset {
 		Push:    []tracking.Request{newRequest("d", "x", t0)},
 		Fixes:   []tracking.FixBatch{{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{newFix(t0, 11, 48)}}},
 		Events:  []tracking.Event{newEvent("e", tracking.KindTask, "t", t0, "d")},
-		Deliver: true,
+		Deliver: []string{""},
 	}
 }
 
@@ -231,7 +231,7 @@ func calls() []call {
 		cs.Events = []tracking.Event{newEvent("other", tracking.KindTask, "t", t0, "d")}
 	}))
 	commit("Deliver", "an event to deliver", applied, change(func(cs, all *tracking.Changeset) {
-		cs.Events, cs.Deliver = []tracking.Event{newEvent("another", tracking.KindTask, "t", t0, "d")}, true
+		cs.Events, cs.Deliver = []tracking.Event{newEvent("another", tracking.KindTask, "t", t0, "d")}, []string{""}
 	}))
 	for i := range list {
 		if list[i].name == "" {

@@ -24,7 +24,7 @@ func streamChecks() []check {
 					newEvent(fmt.Sprintf("%d-%d own", i, n), tracking.KindTask, fmt.Sprint("own ", i), t0),
 					newEvent(fmt.Sprintf("%d-%d b", i, n), tracking.KindTask, "shared", t0, "d"),
 				},
-				Deliver: true,
+				Deliver: []string{""},
 			})
 			if err != nil {
 				return err

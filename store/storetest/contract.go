@@ -7,6 +7,6 @@ func contractChecks() []check {
 	return slices.Concat(
 		commitChecks(), uniqueChecks(), deleteChecks(), storeChecks(),
 		taskChecks(), tripChecks(), driverChecks(), inviteChecks(),
-		fixChecks(), eventChecks(), deliveryChecks(), sweepChecks(),
+		fixChecks(), eventChecks(), deliveryChecks(), outboxChecks(), sweepChecks(),
 	)
 }

@@ -148,7 +148,7 @@ func commitChecks() []check {
 					CloseRequests: []tracking.RequestID{{DriverID: "d", TrackingID: "q"}},
 					Fixes:         []tracking.FixBatch{{DriverID: "d", SeenAt: at(time.Hour), Fixes: []tracking.Fix{newFix(at(time.Hour), 11, 48)}}},
 					Events:        []tracking.Event{newEvent("new", tracking.KindTask, "t", t0, "d")},
-					Deliver:       true,
+					Deliver:       []string{""},
 				}
 			}
 			bad := everyRow(3)

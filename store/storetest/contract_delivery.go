@@ -8,11 +8,17 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// outbox commits events to deliver: "a1" is the first of task a.
+// outbox commits events to deliver from the outbox named "": "a1" is the first of task a.
 func outbox(c *client, ids ...string) {
 	c.Helper()
+	outboxes(c, []string{""}, ids...)
+}
+
+// outboxes commits events to deliver from several outboxes.
+func outboxes(c *client, names []string, ids ...string) {
+	c.Helper()
 	for _, id := range ids {
-		c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(id, tracking.KindTask, id[:1], t0)}, Deliver: true})
+		c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(id, tracking.KindTask, id[:1], t0)}, Deliver: names})
 	}
 }
 

@@ -20,7 +20,7 @@ func eventChecks() []check {
 			first := []tracking.Event{fullEvent("e3", 1, task("a")), fullEvent("e1", 2, task("b")), fullEvent("e2", 3, task("a"))}
 			second := []tracking.Event{fullEvent("e0", 4, trip), fullEvent("e5", 5, task("a"))}
 			second[0].RecordedAt = at(-time.Hour) // the time does not order them
-			c.commit(tracking.Changeset{Events: first, Deliver: true})
+			c.commit(tracking.Changeset{Events: first, Deliver: []string{""}})
 			c.commit(tracking.Changeset{Events: second})
 			want := append(kept(first), kept(second)...)
 			for i, seq := range []int64{1, 1, 2, 1, 3} {

@@ -174,7 +174,7 @@ func sweepChecks() []check {
 			for i := range 6 {
 				c.record(tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{walk(float64(60 * i))}})
 				c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(fmt.Sprint("done", i), tracking.KindTask, "a", min(i), "d")}})
-				c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(fmt.Sprint("open", i), tracking.KindTask, "b", min(i))}, Deliver: true})
+				c.commit(tracking.Changeset{Events: []tracking.Event{newEvent(fmt.Sprint("open", i), tracking.KindTask, "b", min(i))}, Deliver: []string{""}})
 			}
 			before := snap(t, s, here)
 			same(t, "purged with no times", c.purge(tracking.Before{Limit: 100}), tracking.Purged{})

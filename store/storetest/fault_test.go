@@ -74,6 +74,10 @@ type (
 	spends    struct{ *reference } // a fix spends the driver's version
 	eager     struct{ *reference } // offers drivers without looking at their load
 	deaf      struct{ *reference } // does not hear that an event is dead
+	oneLease  struct{ *reference } // leases a subject in all outboxes at once
+	oneFate   struct{ *reference } // what becomes of an event in one outbox becomes of it in all
+	oneDead   struct{ *reference } // lists what is dead in whichever outbox
+	hasty     struct{ *reference } // purges what one outbox has delivered
 )
 
 func (s anyApp) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
@@ -216,6 +220,64 @@ func (s deaf) FinishEvents(ctx context.Context, done []tracking.Delivery) error 
 	return nil
 }
 
+func (s oneLease) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
+	list, err := s.reference.LeaseEvents(ctx, l)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range list {
+		for _, other := range s.log {
+			for name := range other.delivery {
+				s.leases[queue{name, owned{e.App, e.Event.Subject}}] = lease{l.Owner, l.Until}
+			}
+		}
+	}
+	return list, err
+}
+
+func (s oneFate) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
+	var all []tracking.Delivery
+	s.mu.Lock()
+	for _, d := range done {
+		for _, e := range s.log {
+			for name := range e.delivery {
+				if e.app == d.App && e.event.ID == d.EventID {
+					d.Outbox = name
+					all = append(all, d)
+				}
+			}
+		}
+	}
+	s.mu.Unlock()
+	return s.reference.FinishEvents(ctx, all)
+}
+
+func (s oneDead) Events(ctx context.Context, app tracking.AppID, f tracking.EventFilter) ([]tracking.Event, bool, error) {
+	s.mu.Lock()
+	for _, e := range s.log {
+		for name, d := range e.delivery {
+			if d.state == tracking.Dead {
+				f.Outbox = name
+			}
+		}
+	}
+	s.mu.Unlock()
+	return s.reference.Events(ctx, app, f)
+}
+
+func (s hasty) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, error) {
+	s.mu.Lock()
+	for _, e := range s.log {
+		for _, d := range e.delivery {
+			if d.state != "" {
+				e.delivery = nil
+				break
+			}
+		}
+	}
+	s.mu.Unlock()
+	return s.reference.Purge(ctx, b)
+}
+
 func TestFaultsAreFound(t *testing.T) {
 	r := newReference
 	for _, f := range []func() tracking.Store{
@@ -225,7 +287,8 @@ func TestFaultsAreFound(t *testing.T) {
 		func() tracking.Store { return folds{r()} }, func() tracking.Store { return early{r()} }, func() tracking.Store { return anyOrder{r()} },
 		func() tracking.Store { return newest{r()} }, func() tracking.Store { return rounds{r()} }, func() tracking.Store { return forgets{r()} },
 		func() tracking.Store { return spends{r()} }, func() tracking.Store { return eager{r()} }, func() tracking.Store { return deaf{r()} },
-		func() tracking.Store { return blind{r()} },
+		func() tracking.Store { return blind{r()} }, func() tracking.Store { return oneLease{r()} }, func() tracking.Store { return oneFate{r()} },
+		func() tracking.Store { return oneDead{r()} }, func() tracking.Store { return hasty{r()} },
 	} {
 		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", f()), "storetest."), func(t *testing.T) {
 			if by := findings(t, f); len(by) == 0 {

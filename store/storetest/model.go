@@ -96,6 +96,11 @@ func (w *world) n(limit int, what string) int { return rapid.IntRange(0, limit-1
 // odds is true once in n times.
 func (w *world) odds(n int, what string) bool { return w.n(n, what) == n-1 }
 
+// modelOutboxes are those that events go to.
+var modelOutboxes = []string{"", "push"}
+
+func (w *world) outbox() string { return modelOutboxes[w.n(len(modelOutboxes), "outbox")] }
+
 func (w *world) app() tracking.AppID { return []tracking.AppID{here, there}[w.n(2, "app")] }
 
 func (w *world) driverID() tracking.DriverID {
@@ -312,7 +317,11 @@ func (w *world) changes(app tracking.AppID) tracking.Changeset {
 		}
 		cs.Events = append(cs.Events, e)
 	}
-	cs.Deliver = w.odds(2, "deliver")
+	for _, outbox := range modelOutboxes {
+		if w.odds(2, "deliver") {
+			cs.Deliver = append(cs.Deliver, outbox)
+		}
+	}
 	return cs
 }
 

@@ -202,7 +202,7 @@ var quiet = cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == "
 
 func (w *world) feeds() {
 	app, d := w.app(), w.driverID()
-	f := tracking.EventFilter{Limit: 1 + w.n(5, "limit"), Dead: w.odds(3, "dead")}
+	f := tracking.EventFilter{Limit: 1 + w.n(5, "limit"), Dead: w.odds(3, "dead"), Outbox: w.outbox()}
 	if w.odds(2, "of a subject") {
 		f.Subject = tracking.Subject{Kind: tracking.KindTask, ID: fmt.Sprint(w.n(3, "subject"))}
 	} else if w.events > 0 && w.odds(2, "after") {
@@ -235,7 +235,7 @@ func (w *world) feeds() {
 // deliver leases what there is, compares, and says at random what became of it.
 func (w *world) deliver() {
 	w.leases++
-	l := tracking.Lease{Owner: fmt.Sprint("w", w.leases), Now: w.now, Until: w.now.Add(time.Minute), Limit: 1000}
+	l := tracking.Lease{Outbox: w.outbox(), Owner: fmt.Sprint("w", w.leases), Now: w.now, Until: w.now.Add(time.Minute), Limit: 1000}
 	want, wantErr := w.ref.LeaseEvents(w.ctx, l)
 	got, err := w.s.LeaseEvents(w.ctx, l)
 	// In which order the events of different subjects come is open; the subjects come by age.
@@ -263,7 +263,7 @@ func (w *world) deliver() {
 	for _, s := range subjects {
 		n := w.n(len(events[s])+1, "tried")
 		for i, e := range events[s][:n] {
-			d := tracking.Delivery{App: e.App, EventID: e.Event.ID, Owner: l.Owner, State: tracking.Delivered}
+			d := tracking.Delivery{Outbox: l.Outbox, App: e.App, EventID: e.Event.ID, Owner: l.Owner, State: tracking.Delivered}
 			if i == n-1 {
 				d.State = []tracking.DeliveryState{tracking.Delivered, tracking.Retry, tracking.Dead, tracking.Released}[w.n(4, "state")]
 				d.RetryAt = w.time()

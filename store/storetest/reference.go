@@ -23,7 +23,7 @@ type reference struct {
 	feed   int64 // of notices
 	apps   map[tracking.AppID]*book
 	log    []*entry // every event, in order of commit
-	leases map[owned]lease
+	leases map[queue]lease
 }
 
 // book is one application.
@@ -68,18 +68,46 @@ type feed struct {
 	purged int64 // the greatest ID that was purged
 }
 
-// entry is an event and its delivery.
+// entry is an event and its deliveries, by outbox.
 type entry struct {
 	app      tracking.AppID
 	event    tracking.Event
+	delivery map[string]*delivery
+}
+
+type delivery struct {
 	state    tracking.DeliveryState // "": not delivered yet
 	attempts int
 	retryAt  time.Time
 }
 
+// in is the state of an event in an outbox.
+func (e *entry) in(outbox string) tracking.DeliveryState {
+	if d := e.delivery[outbox]; d != nil {
+		return d.state
+	}
+	return tracking.Delivered
+}
+
+// over reports whether the event is undelivered nowhere.
+func (e *entry) over() bool {
+	for _, d := range e.delivery {
+		if d.state == "" {
+			return false
+		}
+	}
+	return true
+}
+
 type owned struct {
 	app     tracking.AppID
 	subject tracking.Subject
+}
+
+// queue names a subject's queue in an outbox.
+type queue struct {
+	outbox string
+	owned
 }
 
 type lease struct {
@@ -88,7 +116,7 @@ type lease struct {
 }
 
 func newReference() *reference {
-	r := &reference{apps: map[tracking.AppID]*book{}, leases: map[owned]lease{}, secret: make([]byte, 32)}
+	r := &reference{apps: map[tracking.AppID]*book{}, leases: map[queue]lease{}, secret: make([]byte, 32)}
 	rand.Read(r.secret)
 	return r
 }
@@ -373,7 +401,7 @@ func (b *book) delete(id tracking.DriverID) {
 }
 
 // append writes an event into the log and its notices into the feeds.
-func (r *reference) append(app tracking.AppID, b *book, e tracking.Event, deliver bool) {
+func (r *reference) append(app tracking.AppID, b *book, e tracking.Event, deliver []string) {
 	b.seqs[e.Subject]++
 	e.Seq = b.seqs[e.Subject]
 	var told []tracking.Notice
@@ -392,9 +420,9 @@ func (r *reference) append(app tracking.AppID, b *book, e tracking.Event, delive
 		f.list, f.last = append(f.list, n), n.ID
 	}
 	e.Notices = told
-	en := &entry{app: app, event: e}
-	if !deliver {
-		en.state = tracking.Delivered
+	en := &entry{app: app, event: e, delivery: map[string]*delivery{}}
+	for _, outbox := range deliver {
+		en.delivery[outbox] = &delivery{}
 	}
 	r.log = append(r.log, en)
 }

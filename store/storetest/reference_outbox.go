@@ -9,24 +9,24 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// queue lists the undelivered events of each subject that may be leased now, the subjects in order of their first one's commit.
-func (r *reference) queue(now time.Time) (subjects []owned, events map[owned][]*entry) {
-	events = map[owned][]*entry{}
+// ready lists an outbox's undelivered events of each subject that may be leased now, the subjects in order of their first one's commit.
+func (r *reference) ready(outbox string, now time.Time) (queues []queue, events map[queue][]*entry) {
+	events = map[queue][]*entry{}
 	for _, e := range r.log {
-		if e.state != "" {
+		if e.in(outbox) != "" {
 			continue
 		}
-		key := owned{e.app, e.event.Subject}
+		key := queue{outbox, owned{e.app, e.event.Subject}}
 		if events[key] == nil {
-			subjects = append(subjects, key)
+			queues = append(queues, key)
 		}
 		events[key] = append(events[key], e)
 	}
-	subjects = slices.DeleteFunc(subjects, func(s owned) bool {
-		l, leased := r.leases[s]
-		return events[s][0].retryAt.After(now) || (leased && l.until.After(now))
+	queues = slices.DeleteFunc(queues, func(q queue) bool {
+		l, leased := r.leases[q]
+		return events[q][0].delivery[outbox].retryAt.After(now) || (leased && l.until.After(now))
 	})
-	return subjects, events
+	return queues, events
 }
 
 func (r *reference) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
@@ -35,17 +35,17 @@ func (r *reference) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracki
 	}
 	defer r.mu.Unlock()
 	var out []tracking.Leased
-	subjects, events := r.queue(l.Now)
-	for _, s := range subjects {
-		for _, e := range events[s] {
+	queues, events := r.ready(l.Outbox, l.Now)
+	for _, q := range queues {
+		for _, e := range events[q] {
 			if slices.Contains(l.Except, e.app) {
 				break
 			}
 			if len(out) == l.Limit {
 				return out, nil
 			}
-			r.leases[s] = lease{l.Owner, l.Until}
-			out = append(out, tracking.Leased{App: e.app, Event: kept(e.event), Attempt: e.attempts + 1})
+			r.leases[q] = lease{l.Owner, l.Until}
+			out = append(out, tracking.Leased{Outbox: l.Outbox, App: e.app, Event: kept(e.event), Attempt: e.delivery[l.Outbox].attempts + 1})
 		}
 	}
 	return out, nil
@@ -56,20 +56,21 @@ func (r *reference) FinishEvents(ctx context.Context, done []tracking.Delivery) 
 		return err
 	}
 	defer r.mu.Unlock()
-	ended := map[owned]string{}
+	ended := map[queue]string{}
 	for _, d := range done {
 		i := slices.IndexFunc(r.log, func(e *entry) bool { return e.app == d.App && e.event.ID == d.EventID })
 		if i < 0 {
 			continue
 		}
-		e := r.log[i]
-		s := owned{e.app, e.event.Subject}
-		l, leased := r.leases[s]
+		e := r.log[i].delivery[d.Outbox]
+		q := queue{d.Outbox, owned{d.App, r.log[i].event.Subject}}
+		l, leased := r.leases[q]
 		mine := !leased || l.owner == d.Owner
 		if mine {
-			ended[s] = d.Owner
+			ended[q] = d.Owner
 		}
 		switch {
+		case e == nil:
 		case d.State == tracking.Delivered:
 			e.state = tracking.Delivered
 		case d.State == tracking.Released && e.state == tracking.Dead:
@@ -83,9 +84,9 @@ func (r *reference) FinishEvents(ctx context.Context, done []tracking.Delivery) 
 			e.state = tracking.Dead
 		}
 	}
-	for s, owner := range ended {
-		if r.leases[s].owner == owner {
-			delete(r.leases, s)
+	for q, owner := range ended {
+		if r.leases[q].owner == owner {
+			delete(r.leases, q)
 		}
 	}
 	return nil
@@ -99,7 +100,7 @@ func (r *reference) Purge(ctx context.Context, p tracking.Before) (tracking.Purg
 	defer r.mu.Unlock()
 	room := func() bool { return n.Total() < p.Limit }
 	r.log = slices.DeleteFunc(r.log, func(e *entry) bool {
-		if e.state == "" || !e.event.RecordedAt.Before(p.Events) || !room() {
+		if !e.over() || !e.event.RecordedAt.Before(p.Events) || !room() {
 			return false
 		}
 		n.Events++

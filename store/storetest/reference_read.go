@@ -304,7 +304,7 @@ func (r *reference) Events(ctx context.Context, app tracking.AppID, f tracking.E
 		if e.app != app {
 			continue
 		}
-		if found && (f.Subject == tracking.Subject{} || e.event.Subject == f.Subject) && (!f.Dead || e.state == tracking.Dead) {
+		if found && (f.Subject == tracking.Subject{} || e.event.Subject == f.Subject) && (!f.Dead || e.in(f.Outbox) == tracking.Dead) {
 			list = append(list, e.event)
 		}
 		found = found || e.event.ID == f.After

@@ -247,12 +247,10 @@ func (c *client) notices(d tracking.DriverID, after int64) ([]tracking.Notice, b
 	return v, lost
 }
 
-// lease asks for what can be delivered, for a minute.
+// lease asks the outbox named "" for what can be delivered, for a minute.
 func (c *client) lease(owner string, now time.Time, limit int) []tracking.Leased {
 	c.Helper()
-	v, err := c.s.LeaseEvents(c.ctx, tracking.Lease{Owner: owner, Now: now, Until: now.Add(time.Minute), Limit: limit})
-	c.ok(err)
-	return v
+	return c.leaseFrom("", owner, now, limit)
 }
 
 func (c *client) finish(done ...tracking.Delivery) {

@@ -243,22 +243,16 @@ CREATE TABLE keys (
 
 CREATE UNIQUE INDEX keys_by_hash ON keys (hash) WHERE hash IS NOT NULL;
 
--- One row for each thing that events are about: its counter, and its queue in the outbox.
+-- One row for each thing that events are about: its counter.
 CREATE TABLE subjects (
-    n            INTEGER PRIMARY KEY,
-    app          INTEGER NOT NULL REFERENCES apps,
-    kind         TEXT    NOT NULL,
-    id           TEXT    NOT NULL,
-    last_seq     INTEGER NOT NULL,
-    head         INTEGER, -- the first undelivered event; NULL: none
-    ready_at     INTEGER NOT NULL, -- the queue is not handed out before: the later of the head's retry_at and leased_until
-    owner        TEXT, -- of the last lease; NULL: it was ended
-    leased_until INTEGER
+    n        INTEGER PRIMARY KEY,
+    app      INTEGER NOT NULL REFERENCES apps,
+    kind     TEXT    NOT NULL,
+    id       TEXT    NOT NULL,
+    last_seq INTEGER NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX subjects_by_id ON subjects (app, kind, id);
-CREATE INDEX subjects_queued       ON subjects (head, ready_at, app) WHERE head IS NOT NULL;
-CREATE INDEX subjects_ready        ON subjects (ready_at) WHERE head IS NOT NULL;
 
 -- AUTOINCREMENT: the order of commit goes on after a purge.
 CREATE TABLE events (
@@ -273,17 +267,43 @@ CREATE TABLE events (
     seq         INTEGER NOT NULL,
     data        TEXT, -- a JSON object; NULL: empty
     notices     TEXT, -- a JSON array; NULL: empty
-    state       INTEGER NOT NULL, -- 0 delivered, 1 in the outbox, 2 dead
-    attempts    INTEGER NOT NULL,
-    retry_at    INTEGER
+    undelivered INTEGER NOT NULL -- in how many outboxes; at 0 it may be purged
 ) STRICT;
 
 CREATE UNIQUE INDEX events_by_id ON events (app, id);
 CREATE INDEX events_by_app       ON events (app);
 CREATE INDEX events_by_subject   ON events (subject);
-CREATE INDEX events_queued       ON events (subject) WHERE state = 1;
-CREATE INDEX events_dead         ON events (app) WHERE state = 2;
-CREATE INDEX events_over         ON events (recorded_at) WHERE state <> 1;
+CREATE INDEX events_over         ON events (recorded_at) WHERE undelivered = 0;
+
+-- What an outbox has to deliver of a subject. A row is there while there is something, or a lease.
+CREATE TABLE queues (
+    subject      INTEGER NOT NULL REFERENCES subjects,
+    outbox       TEXT    NOT NULL, -- its name
+    app          INTEGER NOT NULL, -- the subject's
+    head         INTEGER, -- the first undelivered event; NULL: none
+    ready_at     INTEGER NOT NULL, -- the queue is not handed out before: the later of the head's retry_at and leased_until
+    owner        TEXT, -- of the lease; NULL: none, or it was ended
+    leased_until INTEGER,
+    PRIMARY KEY (subject, outbox)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX queues_by_head ON queues (outbox, head, ready_at, app) WHERE head IS NOT NULL;
+CREATE INDEX queues_ready   ON queues (outbox, ready_at) WHERE head IS NOT NULL;
+
+-- What is not delivered, a row for each event and outbox. The event is no foreign key: that would want an index on it, to be written with each row.
+CREATE TABLE deliveries (
+    subject  INTEGER NOT NULL, -- the event's
+    outbox   TEXT    NOT NULL, -- its name
+    state    INTEGER NOT NULL, -- 1 in the queue, 2 dead
+    event    INTEGER NOT NULL,
+    app      INTEGER NOT NULL, -- the event's
+    attempts INTEGER NOT NULL,
+    retry_at INTEGER,
+    PRIMARY KEY (subject, outbox, state, event)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX deliveries_dead          ON deliveries (app, outbox, event) WHERE state = 2;
+CREATE INDEX deliveries_dead_by_event ON deliveries (event) WHERE state = 2; -- for the purge
 
 CREATE TABLE notices (
     driver      INTEGER NOT NULL REFERENCES drivers ON DELETE CASCADE,
