@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"runtime"
 	"slices"
@@ -82,7 +83,10 @@ type (
 
 func (s anyApp) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
 	t, err := s.reference.Task(ctx, app, id)
-	for other := range s.apps {
+	s.mu.Lock()
+	others := slices.Collect(maps.Keys(s.apps))
+	s.mu.Unlock()
+	for _, other := range others {
 		if errors.Is(err, tracking.ErrNotFound) {
 			t, err = s.reference.Task(ctx, other, id)
 		}
@@ -98,7 +102,9 @@ func (s local) Trip(ctx context.Context, app tracking.AppID, id tracking.TripID)
 
 func (s shares) Driver(ctx context.Context, app tracking.AppID, id tracking.DriverID) (tracking.Driver, error) {
 	d, err := s.reference.Driver(ctx, app, id)
-	if err == nil {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && s.apps[app] != nil {
 		d.Properties = s.apps[app].drivers[id].Properties
 	}
 	return d, err
