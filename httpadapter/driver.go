@@ -106,7 +106,7 @@ func (h *Handler) deleteDriver(r *request) (answer, error) {
 	return ok("Driver deleted", nil)
 }
 
-// What a driver does with his own token.
+// What a driver does with the app token.
 
 func (h *Handler) driverMe(r *request) (answer, error) {
 	return oneDriver("Driver")(r.svc.Driver(r.Context(), r.driver))

@@ -11,7 +11,7 @@ import (
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
 )
 
-// notice is what a driver is told, with what he needs to act on it as it is now. A task that is not his any more, and a request that is
+// notice is what a driver is told, with what is needed to act on it as it is now. A task that has gone to another driver, and a request that is
 // no longer open, are named and not shown.
 type notice struct {
 	ID         int64               `json:"id"`

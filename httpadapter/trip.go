@@ -202,7 +202,7 @@ func (h *Handler) requestTrip(r *request) (answer, error) {
 	return ok("Request sent to Operator", nil)
 }
 
-// userID names the driver of a trip request. He is looked up, and so the form of his id is not judged.
+// userID names the driver of a trip request. It is looked up, and so its form is not judged.
 const userID = "user_id"
 
 func queryText(q strict.Query, name string) (string, bool) {

@@ -1,4 +1,4 @@
-// Quickstart embeds the delivery-tracking service: a driver, a task that finds him, and what happened.
+// Quickstart embeds the delivery-tracking service: a driver, a task that finds its driver, and what happened.
 package main
 
 import (

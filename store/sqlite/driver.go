@@ -69,11 +69,11 @@ type driverKey struct {
 	id  tracking.DriverID
 }
 
-// driverState is a driver as the writer has him: the row and what it needs to know beside it.
+// driverState is a driver as the writer knows it: the row and what it needs to know beside it.
 type driverState struct {
 	tracking.Driver
 	placed     bool          // there is a row of positions
-	oldest     sql.NullInt64 // when his oldest fix was, UTC ms
+	oldest     sql.NullInt64 // when the oldest fix was, UTC ms
 	lastNotice int64
 }
 
@@ -99,7 +99,7 @@ func (c *driverCache) keep(k driverKey, d *driverState) {
 const selectDriver = `
 SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.id = ?`
 
-// driver returns a driver as he is in this transaction; nil if there is none. The caller must not change him, but put another in his place.
+// driver returns a driver as of this transaction; nil if there is none. The caller must not change it, but put another in its place.
 func (x *tx) driver(k driverKey) (*driverState, error) {
 	if d, ok := x.drivers.known[k]; ok {
 		return d, nil
@@ -163,7 +163,7 @@ UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, push = ?, op
 	insertProperty   = `INSERT INTO driver_properties (app, key, value, created_at, driver) VALUES (?, ?, ?, ?, ?)`
 	deleteProperties = `DELETE FROM driver_properties WHERE driver = ?`
 	deleteFixes      = `DELETE FROM fixes WHERE driver = ?`
-	deleteDriver     = `DELETE FROM drivers WHERE seq = ?` // what refers to him goes with him
+	deleteDriver     = `DELETE FROM drivers WHERE seq = ?` // what refers to the row goes with it
 )
 
 func (x *tx) putDriver(app int64, d *tracking.Driver) error {

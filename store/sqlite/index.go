@@ -33,7 +33,7 @@ type fill struct {
 	err  error // set before done is closed
 }
 
-// move is a driver as a transaction left him; without one he is gone.
+// move is a driver as a transaction left it; nil: gone.
 type move struct {
 	key    driverKey
 	driver *tracking.Driver

@@ -340,7 +340,7 @@ func raceChecks() []check {
 							}
 							seen[d.ID] = true
 							if want := tracking.Distance(centre, d.Position.Fix.LngLat); d.Distance != want {
-								return fmt.Errorf("driver %s: distance %v, by his position %v", d.ID, d.Distance, want)
+								return fmt.Errorf("driver %s: distance %v, by the position %v", d.ID, d.Distance, want)
 							}
 						}
 						if !slices.IsSortedFunc(list, nearer) {

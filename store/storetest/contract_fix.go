@@ -36,7 +36,7 @@ func fixChecks() []check {
 		return r
 	}
 	return []check{
-		{"RecordFixes/keeps every field of a fix, and returns the driver as he is afterwards", func(t testing.TB, s tracking.Store) {
+		{"RecordFixes/keeps every field of a fix, and returns the driver as of afterwards", func(t testing.TB, s tracking.Store) {
 			c := one(t, s)
 			f := filled[tracking.Fix](2)
 			f.Trusted = false
@@ -141,7 +141,7 @@ func fixChecks() []check {
 			r = c.record(tracking.FixBatch{DriverID: "d", SeenAt: at(time.Hour), KeepOffDuty: true, Fixes: []tracking.Fix{walk(9), walk(30)}})
 			same(t, "outcomes with KeepOffDuty", r.Outcomes, words{late, late})
 
-			d = c.driver("d")                                 // on duty again, with a gap behind him
+			d = c.driver("d")                                 // on duty again, after a gap
 			d.Available, d.DutyAt = true, at(320*time.Second) // the last two minutes of the gap do not count
 			trip := c.trip("open")
 			trip.Status, trip.EndedAt = tracking.Stopped, at(60*time.Second)

@@ -64,7 +64,7 @@ func uniqueChecks() []check {
 			mine := newInvite("d", 1, 4)
 			mine.Version = 1
 			c.refused(tracking.Changeset{Invites: []tracking.Invite{mine}}, taken)
-			c.commit(tracking.Changeset{Invites: []tracking.Invite{newInvite("d", 6, 2)}}) // his own code again
+			c.commit(tracking.Changeset{Invites: []tracking.Invite{newInvite("d", 6, 2)}}) // the same driver's code again
 
 			none := newInvite("e", 7, 0)
 			none.CodeHash = tracking.Hash{}
@@ -170,11 +170,11 @@ func deleteChecks() []check {
 			notices, _ := c.notices("d", 0)
 			same(t, "notices", notices, nil)
 			events, _ := c.events(tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindDriver, ID: "d"}})
-			same(t, "seq of his events", each(events, func(e tracking.Event) int64 { return e.Seq }), []int64{1, 2})
+			same(t, "seq of the driver's events", each(events, func(e tracking.Event) int64 { return e.Seq }), []int64{1, 2})
 			r := c.record(tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{newFix(t0, -70, -30)}})
 			same(t, "outcomes", r.Outcomes, []tracking.FixOutcome{tracking.FixLive})
 		}},
-		{"DeleteDrivers/notices of the same changeset for him are dropped", func(t testing.TB, s tracking.Store) {
+		{"DeleteDrivers/notices of the same changeset for the driver are dropped", func(t testing.TB, s tracking.Store) {
 			c := seed(t, s)
 			c.commit(tracking.Changeset{
 				DeleteDrivers: []tracking.Driver{c.driver("d")},

@@ -390,7 +390,7 @@ func (r *reference) checkUnique(app tracking.AppID, n *book, c tracking.Changese
 	}
 }
 
-// delete removes a driver and what belongs to him. The maps that clone shares are copied first.
+// delete removes a driver and what belongs to it. The maps that clone shares are copied first.
 func (b *book) delete(id tracking.DriverID) {
 	b.fixes, b.notices = maps.Clone(b.fixes), maps.Clone(b.notices)
 	delete(b.drivers, id)

@@ -7,7 +7,7 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// courier drives around and carries out the tasks that are assigned to him.
+// courier drives around and carries out the tasks that are assigned.
 type courier struct {
 	svc     *tracking.Service
 	id      tracking.DriverID
@@ -68,7 +68,7 @@ func (k *courier) attend(ctx context.Context) error {
 
 func (k *courier) drop() { k.task, k.idle, k.busy = "", 0, 0 }
 
-// appear makes the courier known and puts him on duty.
+// appear makes the courier known, and on duty.
 func (k *courier) appear(ctx context.Context) error {
 	at, _ := k.vehicle.course.locate(k.vehicle.at)
 	available := true
@@ -77,7 +77,7 @@ func (k *courier) appear(ctx context.Context) error {
 	return err
 }
 
-// report sends where the courier is. If somebody has deleted him he appears again next time.
+// report sends where the courier is. A courier whom somebody has deleted appears again next time.
 func (k *courier) report(ctx context.Context) error {
 	at, heading := k.vehicle.course.locate(k.vehicle.at)
 	_, err := k.svc.RecordFixes(ctx, k.id, []tracking.Fix{{

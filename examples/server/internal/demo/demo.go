@@ -14,7 +14,7 @@ import (
 
 // Options set up a [Run].
 type Options struct {
-	// Guest is a driver who gets an order near him when he is on duty with nothing to do, for a person who tries the driver app; default none.
+	// Guest is a driver who gets an order nearby when on duty with nothing to do, for a person who tries the driver app; default none.
 	Guest tracking.DriverID
 
 	// SetsOff is called when a courier or the guest sets off with a task; default none.
@@ -26,7 +26,7 @@ type Options struct {
 const (
 	tick    = time.Second
 	reach   = 5000.0 // metres from the course; what is farther away a courier declines
-	leisure = 5      // ticks that a courier stands idle before an order comes up near him
+	leisure = 5      // ticks that a courier stands idle before an order comes up nearby
 	atDoor  = 15     // ticks that handing over takes
 )
 

@@ -10,14 +10,14 @@ import (
 
 const (
 	offence = 60 // ticks until a guest who did not want an order gets the next one
-	asking  = 30 // ticks that he may take to let his browser say where he is
+	asking  = 30 // ticks that the browser may take to say where it is
 )
 
-// guest is a person who tries the driver app. While he is on duty with nothing to do, an order comes up near him, wherever he is.
+// guest is a person who tries the driver app. On duty with nothing to do, the guest gets an order nearby, wherever that is.
 type guest struct {
 	id tracking.DriverID
 
-	task   tracking.TaskID // the order that is his; "": none
+	task   tracking.TaskID // the guest's order; "": none
 	setOff bool            // with it
 	wait   int             // ticks until the next one
 }
@@ -75,7 +75,7 @@ func (g *guest) watch(ctx context.Context, d *dispatcher) (*tracking.Task, error
 	return nil, nil
 }
 
-// near is a place so many metres north and east of where a driver is; of one who does not say where he is, of the beginning of the course.
+// near is a place so many metres north and east of where a driver is; of one who does not say where that is, of the beginning of the course.
 func (d *dispatcher) near(who tracking.Driver, north, east float64, address string) *tracking.Place {
 	from := d.course.points[0]
 	if who.Position.Located() {
