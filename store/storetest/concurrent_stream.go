@@ -126,9 +126,10 @@ func streamChecks() []check {
 							break
 						}
 						mu.Lock()
-						if l.Event.Seq != last[l.Event.Subject]+1 {
+						before := last[l.Event.Subject]
+						if l.Event.Seq != before+1 {
 							mu.Unlock()
-							return fmt.Errorf("event %d of %v was handed out after %d", l.Event.Seq, l.Event.Subject, last[l.Event.Subject])
+							return fmt.Errorf("event %d of %v was handed out after %d", l.Event.Seq, l.Event.Subject, before)
 						}
 						last[l.Event.Subject]++
 						mu.Unlock()
