@@ -128,6 +128,9 @@ func (s *server) do(method, target, body string, headers ...string) reply {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Add(name, value)
 	}
+	if len(body) > 256<<10 { // else who is refused may find the connection reset while still sending, and not see why
+		req.Header.Set("Expect", "100-continue")
+	}
 	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {

@@ -70,6 +70,9 @@ func (s *scenario) call(status int, method, target, body string, headers ...stri
 	if err != nil {
 		s.Fatal(err)
 	}
+	if len(body) > 256<<10 { // else who is refused may find the connection reset while still sending, and not see why
+		req.Header.Set("Expect", "100-continue")
+	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")
 		req.Header.Set(name, value)
