@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// million is a Service with a million drivers in a city, one in a hundred of them on duty; built once.
+// million is a Service with a million drivers in a city, one in a hundred of them on duty; built
+// once.
 var million = sync.OnceValue(func() *tracking.Service {
 	store := memory.New()
 	svc, err := tracking.New(store, &tracking.Options{MaxFixAge: 1000 * time.Hour})
@@ -25,10 +26,14 @@ var million = sync.OnceValue(func() *tracking.Service {
 		cs := &tracking.Changeset{}
 		for i := at; i < at+200; i++ {
 			id := driverID(i)
-			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: i%100 == 0, CreatedAt: now, UpdatedAt: now})
-			cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}}})
+			cs.Drivers = append(cs.Drivers, tracking.Driver{
+				ID: id, Available: i%100 == 0, CreatedAt: now, UpdatedAt: now,
+			})
+			cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+				DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}},
+			})
 		}
-		if err := store.Commit(context.Background(), tracking.DefaultApp, cs); err != nil {
+		if _, err := store.Commit(context.Background(), tracking.DefaultApp, cs); err != nil {
 			panic(err)
 		}
 	}
@@ -50,7 +55,8 @@ func BenchmarkFix(b *testing.B) {
 		for b.Loop() {
 			at = at.Add(time.Microsecond)
 			i := r.IntN(10_000) * 100
-			if _, err := svc.RecordFixes(b.Context(), driverID(i), []tracking.Fix{{LngLat: inCity(r), Time: at}}); err != nil {
+			if _, err := svc.RecordFixes(b.Context(), driverID(i),
+				[]tracking.Fix{{LngLat: inCity(r), Time: at}}); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -77,7 +83,9 @@ func BenchmarkDriversNear(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				p := inCity(r)
-				list, _, err := svc.Drivers(b.Context(), tracking.DriverFilter{Page: tracking.Page{Limit: 10}, Near: &p, Available: available})
+				list, _, err := svc.Drivers(b.Context(), tracking.DriverFilter{
+					Page: tracking.Page{Limit: 10}, Near: &p, Available: available,
+				})
 				if err != nil || len(list) != 10 {
 					b.Fatal(len(list), err)
 				}
@@ -86,7 +94,8 @@ func BenchmarkDriversNear(b *testing.B) {
 	}
 }
 
-// A task created, given to the nearest of ten thousand drivers on duty among a million, and cancelled again; beside creating and cancelling alone.
+// A task created, given to the nearest of ten thousand drivers on duty among a million, and
+// cancelled again; beside creating and cancelling alone.
 func BenchmarkCreate(b *testing.B) {
 	svc := million()
 	r := rand.New(rand.NewPCG(7, 8))
@@ -94,13 +103,55 @@ func BenchmarkCreate(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				p := inCity(r)
-				t, err := svc.CreateTask(b.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: &p}, AutoAssign: auto})
+				t, err := svc.CreateTask(b.Context(), tracking.NewTask{
+					Type: tracking.TypeDrop, Drop: &tracking.Place{LngLat: &p}, AutoAssign: auto,
+				})
 				if err != nil || auto != (t.DriverID != "") {
 					b.Fatal(t, err)
 				}
-				if _, err := svc.CancelTask(b.Context(), t.ID, ""); err != nil {
+				if _, err := svc.CancelTask(b.Context(), t.ID, tracking.Reason{}); err != nil {
 					b.Fatal(err)
 				}
+			}
+		})
+	}
+}
+
+// BenchmarkFixOnTheWay is a fix of a driver who has nothing to do, who has ten stops but has started
+// none, who is on a trip without a task, and who is under way to a stop, far from it and near. What
+// the stop costs is the difference to the trip, which each task under way has as well.
+func BenchmarkFixOnTheWay(b *testing.B) {
+	for _, c := range []struct {
+		name       string
+		tasks      int
+		under, far bool
+	}{{"nothing to do", 0, false, false}, {"nothing under way", 10, false, false}, {"on a trip", 0, true, false},
+		{"under way", 10, true, true}, {"under way, near", 10, true, false}} {
+		b.Run(c.name, func(b *testing.B) {
+			w := newWorld(b)
+			w.driver("own", 0)
+			drop := 700.0
+			if c.far {
+				drop = 20_000
+			}
+			for i := range c.tasks {
+				id := w.give(tracking.TypeDrop, 0, drop+float64(i))
+				if c.under && i == 0 {
+					if err := startOwn(w, id); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			if c.under && c.tasks == 0 {
+				if _, err := w.StartTrip(w.ctx, "own", "other", tracking.Step{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			i := 0
+			for b.Loop() {
+				i++
+				w.advance(time.Second)
+				w.fix(float64(i % 100))
 			}
 		})
 	}

@@ -15,7 +15,7 @@ type between struct {
 	then func()
 }
 
-func (b *between) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (b *between) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	if then := b.then; then != nil {
 		b.then = nil
 		then()
@@ -43,7 +43,7 @@ func TestAssignWaitingCountsItsOwn(t *testing.T) {
 	w.advance(time.Second)
 	second := w.create(true)
 	w.driver("own", 100)
-	store.then = func() { must(w.CancelTask(w.ctx, first.ID, ""))(t) }
+	store.then = func() { must(w.CancelTask(w.ctx, first.ID, tracking.Reason{}))(t) }
 	if n := must(w.AssignWaiting(w.ctx))(t); n != 1 {
 		t.Errorf("assigned %d, want 1", n)
 	}
@@ -70,7 +70,7 @@ func TestClockPutBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Available: new(true)}))(t)
+	must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "a", Available: new(true)}))(t)
 	id := must(svc.StartTrip(ctx, "a", "x", tracking.Step{}))(t).ID
 	back = true
 	if _, err := svc.Trip(ctx, id); err != nil {

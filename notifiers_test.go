@@ -38,13 +38,16 @@ var takesNone = map[string]notifierFunc{
 	},
 }
 
-// A Notifier that takes nothing holds up none of the others: not the next events of the same subject, and not those of its application, however many subjects are stuck.
+// A Notifier that takes nothing holds up none of the others: not the next events of the same
+// subject, and not those of its application, however many subjects are stuck.
 func TestRunTellsNotifiersByThemselves(t *testing.T) {
 	for name, down := range takesNone {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var unnamed, works timed
-				svc := running(t, &tracking.Options{Notifier: &unnamed, Notifiers: map[string]tracking.Notifier{"down": down, "works": &works}})
+				svc := running(t, &tracking.Options{
+					Notifier: &unnamed, Notifiers: map[string]tracking.Notifier{"down": down, "works": &works},
+				})
 				var ids []string
 				for range 100 { // at once, more than one application may have under way to one Notifier
 					ids = append(ids, string(must(svc.CreateTask(t.Context(), newDrop()))(t).ID))
@@ -76,7 +79,8 @@ func TestRunTellsNotifiersByThemselves(t *testing.T) {
 	}
 }
 
-// What one Notifier does not take dies in its own outbox, and is replayed from there to nobody else.
+// What one Notifier does not take dies in its own outbox, and is replayed from there to nobody
+// else.
 func TestNotifiersGiveUpByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -90,7 +94,10 @@ func TestNotifiersGiveUpByThemselves(t *testing.T) {
 			}
 			return nil
 		}
-		svc := running(t, &tracking.Options{Notifiers: map[string]tracking.Notifier{"late": late, "works": works}, KeepEvents: -1, RetryWaits: []time.Duration{0, time.Minute}})
+		svc := running(t, &tracking.Options{
+			Notifiers: map[string]tracking.Notifier{"late": late, "works": works}, KeepEvents: -1,
+			RetryWaits: []time.Duration{0, time.Minute},
+		})
 		task := must(svc.CreateTask(t.Context(), newDrop()))(t)
 		time.Sleep(time.Hour)
 		dead := func(outbox string) (ids []string) {
@@ -119,7 +126,8 @@ func TestNotifiersGiveUpByThemselves(t *testing.T) {
 			}
 			time.Sleep(2 * time.Second)
 		}
-		if a, b := late.seqs(string(task.ID)), works.seqs(string(task.ID)); !slices.Equal(a, []int64{1}) || !slices.Equal(b, []int64{1}) {
+		if a, b := late.seqs(string(task.ID)), works.seqs(string(task.ID)); !slices.Equal(a, []int64{1}) ||
+			!slices.Equal(b, []int64{1}) {
 			t.Errorf("late was told of %v, works of %v; want each of the one event once", a, b)
 		}
 		if ids := dead("late"); ids != nil {
@@ -128,13 +136,16 @@ func TestNotifiersGiveUpByThemselves(t *testing.T) {
 	})
 }
 
-// A name that is left out keeps its events until a Notifier of that name takes them; a new one gets those from then on.
+// A name that is left out keeps its events until a Notifier of that name takes them; a new one gets
+// those from then on.
 func TestNotifiersComeAndGo(t *testing.T) {
 	store := memory.New()
 	defer store.Close()
 	at := start
 	service := func(n map[string]tracking.Notifier) *tracking.Service {
-		return must(tracking.New(store, &tracking.Options{Notifiers: n, Now: func() time.Time { return at }, KeepEvents: time.Hour}))(t)
+		return must(tracking.New(store, &tracking.Options{Notifiers: n, Now: func() time.Time {
+			return at
+		}, KeepEvents: time.Hour}))(t)
 	}
 	deliver := func(svc *tracking.Service, want int) {
 		t.Helper()
@@ -159,7 +170,9 @@ func TestNotifiersComeAndGo(t *testing.T) {
 		t.Errorf("purged %d events, want the one that b was not to have", p.Events)
 	}
 	deliver(service(nil), 0)
-	deliver(service(map[string]tracking.Notifier{"b": notifierFunc(func(context.Context, tracking.Notification) error { return nil })}), 2)
+	deliver(service(map[string]tracking.Notifier{"b": notifierFunc(func(context.Context, tracking.Notification) error {
+		return nil
+	})}), 2)
 	if p := must(without.Purge(t.Context()))(t); p.Events != 2 {
 		t.Errorf("purged %d events, want 2", p.Events)
 	}
@@ -176,6 +189,17 @@ func TestNotifiersOptions(t *testing.T) {
 	} {
 		if _, err := tracking.New(memory.New(), o); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+
+	// Of several faults it is always the same one that is named.
+	several := &tracking.Options{
+		Notifiers: map[string]tracking.Notifier{"d": nil, "b": nil, "a": r, "c": nil, "e\x00": r},
+	}
+	for range 30 {
+		if _, err := tracking.New(memory.New(), several); err == nil ||
+			!strings.Contains(err.Error(), `nil under "b"`) {
+			t.Fatal(err)
 		}
 	}
 

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// TestReadme makes a program of the Go code in the README, compiles all of it, and runs what comes before it would serve.
+// TestReadme makes a program of the Go code in the README, compiles all of it, and runs what comes
+// before it would serve.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	if err != nil {

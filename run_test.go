@@ -74,7 +74,7 @@ func runningOn(t *testing.T, store tracking.Store, opts *tracking.Options) *trac
 }
 
 func newDrop() tracking.NewTask {
-	return tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: east(0), Address: "x"}}
+	return tracking.NewTask{Type: tracking.TypeDrop, Drop: &tracking.Place{LngLat: east(0), Address: "x"}}
 }
 
 func TestRunDeliversInOrder(t *testing.T) {
@@ -95,7 +95,7 @@ func TestRunDeliversInOrder(t *testing.T) {
 		for range 20 {
 			task := must(svc.CreateTask(t.Context(), newDrop()))(t)
 			must(svc.UpdateTask(t.Context(), task.ID, tracking.TaskUpdate{Notes: new("a")}))(t)
-			must(svc.CancelTask(t.Context(), task.ID, ""))(t)
+			must(svc.CancelTask(t.Context(), task.ID, tracking.Reason{}))(t)
 			ids = append(ids, string(task.ID))
 		}
 		time.Sleep(time.Minute)
@@ -113,7 +113,7 @@ func TestRunGivesUpAndReplays(t *testing.T) {
 		var at []time.Time
 		r := &receiver{}
 		r.fail = func(n tracking.Notification) error {
-			if broken && n.Event.Type == tracking.TaskCreated {
+			if broken && n.Event.Type == tracking.EventTaskCreated {
 				at = append(at, time.Now())
 				return errors.New("down")
 			}
@@ -122,9 +122,12 @@ func TestRunGivesUpAndReplays(t *testing.T) {
 		svc := running(t, &tracking.Options{Notifier: r, KeepEvents: -1})
 		begin := time.Now()
 		task := must(svc.CreateTask(t.Context(), newDrop()))(t)
-		must(svc.CancelTask(t.Context(), task.ID, ""))(t)
+		must(svc.CancelTask(t.Context(), task.ID, tracking.Reason{}))(t)
 		time.Sleep(90 * time.Hour)
-		waits := []time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+		waits := []time.Duration{
+			0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+			14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		}
 		if len(at) != len(waits) {
 			t.Fatalf("%d tries, want %d", len(at), len(waits))
 		}
@@ -137,7 +140,7 @@ func TestRunGivesUpAndReplays(t *testing.T) {
 			t.Errorf("after the first was given up: %v", got)
 		}
 		dead, _, err := svc.Events(t.Context(), tracking.EventFilter{Dead: true})
-		if err != nil || len(dead) != 1 || dead[0].Type != tracking.TaskCreated {
+		if err != nil || len(dead) != 1 || dead[0].Type != tracking.EventTaskCreated {
 			t.Fatalf("dead: %v %v", dead, err)
 		}
 		broken = false
@@ -156,16 +159,17 @@ func TestRunPassesAHangingReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		var got []tracking.AppID
-		svc := running(t, &tracking.Options{Notifier: notifierFunc(func(ctx context.Context, n tracking.Notification) error {
-			if n.App == "hangs" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			got = append(got, n.App)
-			return nil
-		})})
+		svc := running(t,
+			&tracking.Options{Notifier: notifierFunc(func(ctx context.Context, n tracking.Notification) error {
+				if n.App == "hangs" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				got = append(got, n.App)
+				return nil
+			})})
 		for range 500 {
 			must(svc.ForApp("hangs").CreateTask(t.Context(), newDrop()))(t)
 		}
@@ -197,7 +201,8 @@ func (c *counted) Offers(ctx context.Context, app tracking.AppID, o tracking.Off
 	return c.Store.Offers(ctx, app, o)
 }
 
-// A thousand tasks wait; drivers come one by one; each task goes to one driver, in the order they came, within a second, and nobody looks for drivers all the time.
+// A thousand tasks wait; drivers come one by one; each task goes to one driver, in the order they
+// came, within a second, and nobody looks for drivers all the time.
 func TestRunServesTheWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: memory.New()}
@@ -218,7 +223,7 @@ func TestRunServesTheWaiting(t *testing.T) {
 		}
 		for i, id := range ids {
 			d := tracking.DriverID(fmt.Sprint("d", i))
-			must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: d, LngLat: east(float64(i))}))(t)
+			must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: d, LngLat: east(float64(i))}))(t)
 			must(svc.SetAvailability(ctx, d, true, time.Time{}))(t)
 			time.Sleep(time.Second)
 			if got := must(svc.Task(ctx, id))(t); got.DriverID != d {
@@ -228,12 +233,58 @@ func TestRunServesTheWaiting(t *testing.T) {
 	})
 }
 
+// What makes a waiting task somebody's is noticed within a second, whoever of several Services on
+// the store did it.
+func TestRunNoticesWhoCouldServe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := memory.New()
+		runningOn(t, store, &tracking.Options{MaxAssignDistance: 1000, MaxOpenTasks: -1})
+		// does not Run
+		other := must(tracking.New(store, &tracking.Options{MaxAssignDistance: 1000, MaxOpenTasks: -1}))(t)
+		ctx := t.Context()
+		n := newDrop()
+		n.AutoAssign = true
+		served := func(what string, task tracking.Task) {
+			t.Helper()
+			if !task.Waiting {
+				t.Errorf("%s: it did not wait", what)
+			}
+			time.Sleep(time.Second)
+			if got := must(other.Task(ctx, task.ID))(t); got.DriverID == "" {
+				t.Errorf("%s: it waits still", what)
+			}
+		}
+		task := must(other.CreateTask(ctx, n))(t)
+		must(other.SaveDriver(ctx, tracking.DriverUpdate{ID: "a", Available: new(true), LngLat: east(0)}))(t)
+		served("a driver came on duty", task)
+
+		must(other.SetAvailability(ctx, "a", false, time.Time{}))(t)
+		for range 50 {
+			must(other.CreateTask(ctx, n))(t)
+		}
+		must(other.SetAvailability(ctx, "a", true, time.Time{}))(t)
+		served("the driver is there, and others wait for him", must(other.CreateTask(ctx, n))(t))
+
+		time.Sleep(time.Minute)
+		must(other.RecordFixes(ctx, "a", []tracking.Fix{{LngLat: *east(2000), Time: time.Now()}}))(t)
+		task = must(other.CreateTask(ctx, n))(t)
+		time.Sleep(time.Minute)
+		must(other.RecordFixes(ctx, "a", []tracking.Fix{{LngLat: *east(900), Time: time.Now()}}))(t)
+		served("the driver came within reach", task)
+
+		time.Sleep(time.Hour) // silent
+		task = must(other.CreateTask(ctx, n))(t)
+		must(other.RecordFixes(ctx, "a", nil))(t)
+		served("the driver was heard of", task)
+	})
+}
+
 func TestRunEndsTripsAndNotesSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &receiver{}
 		svc := running(t, &tracking.Options{Notifier: r})
 		ctx := t.Context()
-		must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Available: new(true), LngLat: east(0)}))(t)
+		must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "a", Available: new(true), LngLat: east(0)}))(t)
 		trip := must(svc.StartTrip(ctx, "a", "x", tracking.Step{}))(t)
 		time.Sleep(3 * time.Hour)
 		if got := r.seqs(string(trip.ID)); !slices.Equal(got, []int64{1, 2}) {
@@ -249,7 +300,9 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc := running(t, &tracking.Options{})
 		ctx := t.Context()
-		must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a", Name: new("Ann Other"), Available: new(true), LngLat: east(0)}))(t)
+		must(svc.SaveDriver(ctx, tracking.DriverUpdate{
+			ID: "a", Name: new("Ann Other"), Available: new(true), LngLat: east(0),
+		}))(t)
 		n := newDrop()
 		n.AutoAssign = true
 		task := must(svc.CreateTask(ctx, n))(t)
@@ -287,7 +340,9 @@ func TestFollow(t *testing.T) {
 		step()
 		must(svc.FinishTask(ctx, "a", task.ID, tracking.Completion{}, tracking.Step{}))(t)
 		<-done
-		if want := []string{"assigned", "in_progress@1", "in_progress@20", "in_progress@20 last seen", "completed"}; !slices.Equal(seen, want) {
+		if want := []string{
+			"assigned", "in_progress@1", "in_progress@20", "in_progress@20 last seen", "completed",
+		}; !slices.Equal(seen, want) {
 			t.Errorf("saw %q, want %q", seen, want)
 		}
 	})
@@ -313,7 +368,8 @@ func TestCloseEndsFollowers(t *testing.T) {
 	wg.Wait()
 }
 
-// The fix rule of time and the geocoder: a task without a point waits for one, a trip gets its addresses afterwards.
+// The fix rule of time and the geocoder: a task without a point waits for one, a trip gets its
+// addresses afterwards.
 type geocoder struct{ down, panics bool }
 
 func (g *geocoder) Point(_ context.Context, address string) (tracking.LngLat, error) {
@@ -341,8 +397,12 @@ func TestPanicsOfTheEmbedder(t *testing.T) {
 	g := &geocoder{panics: true}
 	w := newWorld(t, func(o *tracking.Options) { o.Geocoder, o.Router = g, g })
 	w.driver("own", 0)
-	task := must(w.CreateTask(w.ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{LngLat: east(500)}}))(t)
-	must(w.CreateTask(w.ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 Anna Salai"}}))(t)
+	task := must(w.CreateTask(w.ctx, tracking.NewTask{
+		Type: tracking.TypeDrop, Drop: &tracking.Place{LngLat: east(500)},
+	}))(t)
+	must(w.CreateTask(w.ctx, tracking.NewTask{
+		Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "12 Anna Salai"},
+	}))(t)
 	if n, err := w.Geocode(w.ctx); n != 0 || err != nil {
 		t.Error(n, err)
 	}
@@ -356,7 +416,7 @@ func TestPanicsOfTheEmbedder(t *testing.T) {
 	}
 	g.panics = false
 	w.advance(time.Minute)
-	if got := must(w.Tracking(w.ctx, link))(t).ETA; got.Source != "router" || got.Time.Sub(w.now()) != 7*time.Minute {
+	if got := must(w.Tracking(w.ctx, link))(t).ETA; got.Source != "router" || got.Time.Sub(got.ComputedAt) != 7*time.Minute {
 		t.Errorf("%+v", got)
 	}
 }
@@ -368,7 +428,7 @@ func (g *geocoder) Address(_ context.Context, p tracking.LngLat) (string, error)
 func TestGeocoding(t *testing.T) {
 	g := &geocoder{down: true}
 	w := newWorld(t, func(o *tracking.Options) { o.Geocoder = g })
-	n := tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 Anna Salai"}, AutoAssign: true}
+	n := tracking.NewTask{Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "12 Anna Salai"}, AutoAssign: true}
 	task := must(w.CreateTask(w.ctx, n))(t)
 	w.driver("own", 0)
 	if !task.Waiting || must(w.AssignWaiting(w.ctx))(t) != 0 {
@@ -442,16 +502,20 @@ func TestRevokingEndsFollowers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctx := t.Context()
 				svc := running(t, &tracking.Options{})
-				must(svc.SaveDriver(ctx, tracking.SaveDriver{ID: "a"}))(t)
+				must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "a"}))(t)
 				task := must(svc.CreateTask(ctx, newDrop()))(t)
 				must(svc.AssignTask(ctx, task.ID, "a"))(t)
 				_, trip, err := svc.StartTask(ctx, "a", task.ID, tracking.Step{})
 				if err != nil {
 					t.Fatal(err)
 				}
-				link, revoke := must(svc.TaskLink(ctx, task.ID))(t), func() error { return svc.RevokeTaskLink(ctx, task.ID) }
+				link, revoke := must(svc.TaskLink(ctx, task.ID))(t), func() error {
+					return svc.RevokeTaskLink(ctx, task.ID)
+				}
 				if kind == tracking.KindTrip {
-					link, revoke = must(svc.TripLink(ctx, trip.ID))(t), func() error { return svc.RevokeTripLink(ctx, trip.ID) }
+					link, revoke = must(svc.TripLink(ctx, trip.ID))(t), func() error {
+						return svc.RevokeTripLink(ctx, trip.ID)
+					}
 				}
 				before := time.Now()
 				for _, err := range svc.Follow(ctx, link) {
@@ -468,4 +532,55 @@ func TestRevokingEndsFollowers(t *testing.T) {
 			})
 		})
 	}
+}
+
+// finishes counts the deliveries that are given back untried.
+type finishes struct {
+	tracking.Store
+	mu             sync.Mutex
+	released, said int
+}
+
+func (f *finishes) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
+	f.mu.Lock()
+	for _, d := range done {
+		f.said++
+		if d.State == tracking.DeliveryReleased {
+			f.released++
+		}
+	}
+	f.mu.Unlock()
+	return f.Store.FinishEvents(ctx, done)
+}
+
+// A slow receiver has as many events under way as there is room for, and gives none back.
+func TestRunLeasesWhatThereIsRoomFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &finishes{Store: memory.New()}
+		var under, most atomic.Int64
+		var got atomic.Int64
+		slow := notifierFunc(func(context.Context, tracking.Notification) error {
+			most.Store(max(most.Load(), under.Add(1)))
+			time.Sleep(20 * time.Millisecond)
+			under.Add(-1)
+			got.Add(1)
+			return nil
+		})
+		svc := runningOn(t, store, &tracking.Options{Notifier: slow})
+		const n = 2000
+		for range n {
+			must(svc.CreateTask(t.Context(), newDrop()))(t)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got.Load() != n || store.said != n {
+			t.Errorf("%d events were told, and %d noted, want %d", got.Load(), store.said, n)
+		}
+		if store.released > n/100 {
+			t.Errorf("%d of %d deliveries were given back untried", store.released, n)
+		}
+		if most.Load() != 32 {
+			t.Errorf("at most %d were under way at once, want 32", most.Load())
+		}
+	})
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// data is a file of the recorded traces; without the folder the test is skipped, in its long form it fails.
+// data is a file of the recorded traces; without the folder the test is skipped, in its long form
+// it fails.
 func data(t testing.TB, name string) []byte {
 	t.Helper()
 	dir := os.Getenv("TRACKING_DATA")
@@ -51,11 +52,12 @@ func drive(t testing.TB, name string) []tracking.Fix {
 }
 
 // played is a finished trip that was driven like that, its fixes sent in these batches.
-func played(t testing.TB, fixes []tracking.Fix, batches ...[]tracking.Fix) (*world, tracking.TripDetail, []tracking.FixOutcome) {
+func played(t testing.TB, fixes []tracking.Fix, batches ...[]tracking.Fix) (*world, tracking.TripDetail,
+	[]tracking.FixOutcome) {
 	t.Helper()
 	w := newWorld(t)
 	w.at = fixes[len(fixes)-1].Time.Add(time.Hour)
-	must(w.SaveDriver(w.ctx, tracking.SaveDriver{ID: "a"}))(t)
+	must(w.SaveDriver(w.ctx, tracking.DriverUpdate{ID: "a"}))(t)
 	trip := must(w.StartTrip(w.ctx, "a", "drive", tracking.Step{At: fixes[0].Time}))(t)
 	var outcomes []tracking.FixOutcome
 	for _, b := range batches {
@@ -85,7 +87,9 @@ func TestTunnelKeepsEveryGoodFix(t *testing.T) {
 	if n != len(fixes) {
 		t.Errorf("%d of %d fixes are in the path", n, len(fixes))
 	}
-	if jumps := len(slices.DeleteFunc(outcomes, func(o tracking.FixOutcome) bool { return o != tracking.FixJump })); jumps != 1 {
+	if jumps := len(slices.DeleteFunc(outcomes, func(o tracking.FixOutcome) bool {
+		return o != tracking.FixJump
+	})); jumps != 1 {
 		t.Errorf("%d looked like jumps, want the one at the end of the tunnel", jumps)
 	}
 }
@@ -95,7 +99,8 @@ func TestSamplingHardlyMatters(t *testing.T) {
 	thin := drive(t, "munich-15s.json")
 	_, fine, _ := played(t, every, every)
 	_, coarse, _ := played(t, thin, thin)
-	t.Logf("1 Hz: %.0f m, %v on the move; every 15 s: %.0f m, %v", fine.Distance, fine.Moving, coarse.Distance, coarse.Moving)
+	t.Logf("1 Hz: %.0f m, %v on the move; every 15 s: %.0f m, %v", fine.Distance, fine.Moving, coarse.Distance,
+		coarse.Moving)
 	if d := math.Abs(coarse.Distance/fine.Distance - 1); d >= 0.03 {
 		t.Errorf("the distance changes by %.1f %%", 100*d)
 	}
@@ -104,7 +109,8 @@ func TestSamplingHardlyMatters(t *testing.T) {
 	}
 }
 
-// In whatever order and batches the drive comes, with a fix whose sign flipped and one that is doubled, it is the same trip.
+// In whatever order and batches the drive comes, with a fix whose sign flipped and one that is
+// doubled, it is the same trip.
 func TestDriveInAnyOrder(t *testing.T) {
 	fixes := drive(t, "munich-1hz.json")
 	flipped := fixes[300]
@@ -121,8 +127,10 @@ func TestDriveInAnyOrder(t *testing.T) {
 		}
 		w, got, _ := played(t, fixes, batches...)
 		d := must(w.Driver(w.ctx, "a"))(t)
-		if got.Distance != want.Distance || got.Moving != want.Moving || *got.EndsAt != *want.EndsAt || d.Position.Fix.LngLat != fixes[len(fixes)-1].LngLat {
-			t.Errorf("seed %d: %.3f m to %v, want %.3f m to %v", seed, got.Distance, got.EndsAt, want.Distance, want.EndsAt)
+		if got.Distance != want.Distance || got.Moving != want.Moving || *got.EndsAt != *want.EndsAt ||
+			d.Position.Fix.LngLat != fixes[len(fixes)-1].LngLat {
+			t.Errorf("seed %d: %.3f m to %v, want %.3f m to %v", seed, got.Distance, got.EndsAt, want.Distance,
+				want.EndsAt)
 		}
 	}
 }

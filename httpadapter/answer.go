@@ -8,9 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
 )
 
-// answer is what a route's handler makes. The error of write is for the log: an answer that has begun cannot become another one.
+// answer is what a route's handler makes. The error of write is for the log: an answer that has
+// begun cannot become another one.
 type answer interface {
 	write(h *Handler, w *recorder, r *request) error
 }
@@ -28,6 +31,20 @@ func (s success) write(h *Handler, w *recorder, r *request) error {
 	return h.writeJSON(w, r, http.StatusOK, s)
 }
 
+// smaller is a success that is compressed for those who take it.
+type smaller success
+
+func (s smaller) write(h *Handler, w *recorder, r *request) error {
+	body, err := encode(success(s))
+	w.Header().Add("Vary", "Accept-Encoding")
+	if err != nil || !gzipped.Accepts(r.Header) {
+		return success(s).write(h, w, r)
+	}
+	jsonHeaders(w.Header())
+	w.Header().Set("Content-Encoding", "gzip")
+	return h.writeBody(w, r, http.StatusOK, gzipped.Whole(body))
+}
+
 // list is the data of an answer that has a single name.
 type list map[string]any
 
@@ -35,7 +52,9 @@ type list map[string]any
 func (h *Handler) writeJSON(w http.ResponseWriter, r *request, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {
-		body, _ = encode(failure{Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id}})
+		body, _ = encode(failure{
+			Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id},
+		})
 		status = http.StatusInternalServerError
 	}
 	jsonHeaders(w.Header())
@@ -80,8 +99,9 @@ func (h *Handler) extend(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.opts.WriteTimeout))
 }
 
-// lift ends the time of a write that is done, where more will follow: in HTTP/2 it would end an answer in which nothing is being written.
-// Before the answer's end, extend has to give the server's own last write its time.
+// lift ends the time of a write that is done, where more will follow: in HTTP/2 it would end an
+// answer in which nothing is being written. Before the answer's end, extend has to give the
+// server's own last write its time.
 func lift(w http.ResponseWriter) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 }
@@ -101,7 +121,8 @@ func (h *Handler) writeOptions(w *recorder, r *request, allow []string) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// writeCORS lets a page of a configured origin read the answer. Credentials of browsers are never allowed; keys and tokens are sent by hand.
+// writeCORS lets a page of a configured origin read the answer. Credentials of browsers are never
+// allowed; keys and tokens are sent by hand.
 func (h *Handler) writeCORS(hd http.Header, r *request, w who) {
 	if len(h.opts.CORSOrigins) == 0 {
 		return
@@ -117,5 +138,5 @@ func (h *Handler) writeCORS(hd http.Header, r *request, w who) {
 	default:
 		return
 	}
-	hd.Set("Access-Control-Expose-Headers", "Retry-After")
+	hd.Set("Access-Control-Expose-Headers", "Retry-After, "+requestIDHeader)
 }

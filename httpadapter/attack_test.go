@@ -17,7 +17,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// gate is the way in for drivers, by fake time, behind a proxy that says where a request comes from.
+// gate is the way in for drivers, by fake time, behind a proxy that says where a request comes
+// from.
 type gate struct {
 	*testing.T
 	svc     *tracking.Service
@@ -38,7 +39,8 @@ func newGate(t *testing.T, opts httpadapter.Options) *gate {
 	return &gate{T: t, svc: svc, h: h}
 }
 
-// join posts to the route from an address and returns the status, and how long a caller who is refused is to wait.
+// join posts to the route from an address and returns the status, and how long a caller who is
+// refused is to wait.
 func (g *gate) join(from, body string) (status int, wait time.Duration) {
 	g.Helper()
 	r := httptest.NewRequest("POST", "/v1/driver/join", strings.NewReader(body))
@@ -70,7 +72,9 @@ func (g *gate) guess(from string) (looked bool, wait time.Duration) {
 func (g *gate) honest(from string, code int, link int) {
 	g.Helper()
 	invite := func() tracking.Invitation {
-		inv, err := g.svc.InviteDriver(g.Context(), tracking.NewInvite{DriverID: tracking.DriverID(fmt.Sprint("d", g.drivers.Add(1)))})
+		inv, err := g.svc.InviteDriver(g.Context(), tracking.NewInvite{
+			DriverID: tracking.DriverID(fmt.Sprint("d", g.drivers.Add(1))),
+		})
 		if err != nil {
 			g.Fatal(err)
 		}
@@ -100,8 +104,8 @@ func most(times []time.Time, d time.Duration) (n int) {
 	return n
 }
 
-// TestOneSourceGuesses: one source gets at most 20 wrong codes looked at in a day, however it goes about it. Others behind the same proxy notice nothing,
-// and links work from everywhere.
+// TestOneSourceGuesses: one source gets at most 20 wrong codes looked at in a day, however it goes
+// about it. Others behind the same proxy notice nothing, and links work from everywhere.
 func TestOneSourceGuesses(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -109,8 +113,12 @@ func TestOneSourceGuesses(t *testing.T) {
 		next string             // an address next to it
 	}{
 		{"IPv4", func(int) string { return "192.0.2.1" }, "192.0.2.2"},
-		{"IPv6, an address for each guess", func(n int) string { return fmt.Sprintf("2001:db8:0:7:%x::%x", n%0xffff, n) }, "2001:db8:0:8::1"},
-		{"IPv4 in IPv6", func(n int) string { return []string{"::ffff:192.0.2.1", "192.0.2.1"}[n%2] }, "::ffff:192.0.2.2"},
+		{"IPv6, an address for each guess", func(n int) string {
+			return fmt.Sprintf("2001:db8:0:7:%x::%x", n%0xffff, n)
+		}, "2001:db8:0:8::1"},
+		{"IPv4 in IPv6", func(n int) string {
+			return []string{"::ffff:192.0.2.1", "192.0.2.1"}[n%2]
+		}, "::ffff:192.0.2.2"},
 	} {
 		for _, every := range []time.Duration{10 * time.Second, 0} { // 0: just when it is told to
 			t.Run(fmt.Sprint(c.name, " ", every), func(t *testing.T) {
@@ -147,7 +155,8 @@ func TestOneSourceGuesses(t *testing.T) {
 	}
 }
 
-// TestManySourcesGuess: all together get at most 20 wrong codes looked at in a minute. Links work all the time, and so do codes once it is over.
+// TestManySourcesGuess: all together get at most 20 wrong codes looked at in a minute. Links work
+// all the time, and so do codes once it is over.
 func TestManySourcesGuess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, httpadapter.Options{ClientIP: forwarded})
@@ -198,7 +207,8 @@ func TestGuessesAtOnce(t *testing.T) {
 	}
 }
 
-// TestProxyUnknown: without ClientIP all who come through a proxy are one source; links still work for them.
+// TestProxyUnknown: without ClientIP all who come through a proxy are one source; links still work
+// for them.
 func TestProxyUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, httpadapter.Options{})

@@ -14,9 +14,19 @@ import (
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
 )
 
+// The largest bodies, in bytes.
 const (
 	maxBody      = 64 << 10
 	maxFixesBody = 1 << 20
+	maxTasksBody = 2 << 20
+	maxPageBody  = 4 << 10
+)
+
+// The types of a body.
+const (
+	typeJSON      = "application/json"
+	typeForm      = "application/x-www-form-urlencoded"
+	typeMultipart = "multipart/form-data"
 )
 
 // errBodyBroken means that a body did not arrive whole.
@@ -24,7 +34,9 @@ var errBodyBroken = errors.New("the body did not arrive")
 
 // readBody reads the whole body, at most limit bytes of it.
 func readBody(r *request, limit int64) ([]byte, error) {
-	tooLarge := &tracking.Error{Code: tracking.ErrTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", limit)}
+	tooLarge := &tracking.Error{
+		Code: tracking.ErrTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", limit),
+	}
 	if r.ContentLength > limit {
 		return nil, tooLarge
 	}
@@ -33,6 +45,10 @@ func readBody(r *request, limit int64) ([]byte, error) {
 	}
 	var b bytes.Buffer
 	_, err := b.ReadFrom(http.MaxBytesReader(r.w, r.Body, limit))
+	if err == nil && r.still != nil && r.ContentLength != 0 { // it may have been on its way for long
+		err := r.still()
+		return b.Bytes(), err
+	}
 	if err == nil {
 		return b.Bytes(), nil
 	}
@@ -51,15 +67,25 @@ func readBody(r *request, limit int64) ([]byte, error) {
 	return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: message, Err: errors.Join(errBodyBroken, err)}
 }
 
+// How many times the usual time the body of a phone may take: a minute for fixes by default, and as
+// long for a picture as the driver app waits, 3 minutes.
+const (
+	slowFixes   = 6
+	slowPicture = 18
+)
+
 // allowSlowBody gives the body of a phone that has shown its token more time.
-func (h *Handler) allowSlowBody(r *request) {
-	_ = http.NewResponseController(r.w).SetReadDeadline(time.Now().Add(6 * h.opts.ReadTimeout)) // as in ServeHTTP
+func (h *Handler) allowSlowBody(r *request, times time.Duration) {
+	_ = http.NewResponseController(r.w).SetReadDeadline(time.Now().Add(times * h.opts.ReadTimeout)) // as in ServeHTTP
 }
 
-// mediaType checks that the body is sent as it is, and returns its type; "" when the caller does not say.
+// mediaType checks that the body is sent as it is, and returns its type; "" when the caller does
+// not say.
 func mediaType(r *request) (string, map[string]string, error) {
 	if len(r.Header.Values("Content-Encoding")) > 0 {
-		return "", nil, &tracking.Error{Code: codeMediaType, Message: "The body must be sent without a Content-Encoding."}
+		return "", nil, &tracking.Error{
+			Code: codeMediaType, Message: "The body must be sent without a Content-Encoding.",
+		}
 	}
 	v := r.Header.Values("Content-Type")
 	if len(v) == 0 || len(v) == 1 && v[0] == "" {
@@ -72,33 +98,87 @@ func mediaType(r *request) (string, map[string]string, error) {
 	return typ, params, nil
 }
 
-var errMediaType = &tracking.Error{Code: codeMediaType, Message: "The body must be JSON in UTF-8, with Content-Type: application/json."}
+var errMediaType = &tracking.Error{
+	Code: codeMediaType, Message: "The body must be JSON in UTF-8, with Content-Type: application/json.",
+}
 
-// json reads a body that has to be a JSON object.
-func (r *request) json() (strict.Object, error) { return r.object(maxBody, false) }
+// endpoint is a handler together with the type of the body that it is given.
+type endpoint struct {
+	handle   func(*request) (answer, error)
+	fields   []strict.Field // of the body
+	optional bool           // it may be left out
+	texts    bool           // it may be a form, and the query may hold what it does not
+	picture  bool           // it is a picture, which handle reads by itself
+}
 
-// optionalJSON reads a body that may be left out, because all of its fields are optional.
-func (r *request) optionalJSON() (strict.Object, error) { return r.object(maxBody, true) }
+// body is an endpoint whose body is one JSON object.
+func body[T any](handle func(*request, T) (answer, error)) *endpoint {
+	return bodyUpTo(maxBody, false, handle)
+}
 
-func (r *request) object(limit int64, optional bool) (strict.Object, error) {
+// optionalBody is one whose body may be left out, because all of its fields are optional.
+func optionalBody[T any](handle func(*request, T) (answer, error)) *endpoint {
+	return bodyUpTo(maxBody, true, handle)
+}
+
+// batchBody is one whose body is large and has time to arrive, once the caller is known.
+func batchBody[T any](h *Handler, limit int64, handle func(*request, T) (answer, error)) *endpoint {
+	e := bodyUpTo(limit, false, handle)
+	read := e.handle
+	e.handle = func(r *request) (answer, error) {
+		h.allowSlowBody(r, slowFixes)
+		return read(r)
+	}
+	return e
+}
+
+// pageBody is one that a page sends on which anybody may look: it is small, and has to say that it is
+// JSON, as no form of another site's can.
+func pageBody[T any](handle func(*request, T) (answer, error)) *endpoint {
+	e := bodyUpTo(maxPageBody, false, handle)
+	read := e.handle
+	e.handle = func(r *request) (answer, error) {
+		if typ, _, err := mediaType(r); err != nil || typ != typeJSON {
+			return nil, errMediaType
+		}
+		return read(r)
+	}
+	return e
+}
+
+func bodyUpTo[T any](limit int64, optional bool, handle func(*request, T) (answer, error)) *endpoint {
+	shape := strict.ShapeOf[T]()
+	return &endpoint{fields: shape.Fields(), optional: optional, handle: func(r *request) (answer, error) {
+		b, err := r.json(limit, optional)
+		if err != nil {
+			return nil, err
+		}
+		v, err := shape.Decode(b)
+		if err != nil {
+			return nil, err
+		}
+		return handle(r, v)
+	}}
+}
+
+// json reads a body that has to be JSON; one that is optional and left out is {}.
+func (r *request) json(limit int64, optional bool) ([]byte, error) {
 	typ, _, err := mediaType(r)
-	if err == nil && typ != "" && typ != "application/json" {
+	if err == nil && typ != "" && typ != typeJSON {
 		err = errMediaType
 	}
 	if err != nil && (r.ContentLength > 0 || !optional) {
-		return strict.Object{}, err
+		return nil, err
 	}
-	b, readErr := readBody(r, limit) // a length below 0 is not known: the body may still be empty, and then its type is nothing's
-	if readErr != nil {
-		return strict.Object{}, readErr
+	// A length below 0 is not known: the body may still be empty, and then its type is nothing's.
+	b, readErr := readBody(r, limit)
+	switch {
+	case readErr != nil:
+		return nil, readErr
+	case len(b) > 0:
+		return b, err
+	case !optional:
+		return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object; it is empty."}
 	}
-	if len(b) == 0 {
-		if !optional {
-			return strict.Object{}, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object; it is empty."}
-		}
-		b = []byte("{}")
-	} else if err != nil {
-		return strict.Object{}, err
-	}
-	return strict.ParseObject(b)
+	return []byte("{}"), nil
 }

@@ -19,7 +19,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// TestMain puts the server where local time is not UTC, and looks for goroutines that were left behind.
+// TestMain puts the server where local time is not UTC, and looks for goroutines that were left
+// behind.
 func TestMain(m *testing.M) {
 	loc, err := time.LoadLocation("America/New_York")
 	if err != nil {
@@ -75,7 +76,8 @@ func (s *server) assign(task, driver string) reply {
 	return s.app("POST", "/v1/task/assign", fmt.Sprintf(`{"task_id":%q,"driver_id":%q}`, task, driver))
 }
 
-// TestOneOrderOfCoordinates: the same place in the list of drivers, the history, the trip and the customer's data.
+// TestOneOrderOfCoordinates: the same place in the list of drivers, the history, the trip and the
+// customer's data.
 func TestOneOrderOfCoordinates(t *testing.T) {
 	s := newServer(t)
 	token := s.newDriver("ravi")
@@ -91,17 +93,24 @@ func TestOneOrderOfCoordinates(t *testing.T) {
 	s.data(s.asDriver(token, "POST", "/v1/driver/trips/"+trip+"/stop", ""))
 	v := s.data(s.app("GET", "/v1/trips/"+trip, ""))
 	got = append(got, text(v, "trip", "starts_at"), text(v, "trip", "ends_at"))
-	if d := cmp.Diff([]any{lngLat, lngLat, lngLat, "13.0039875,80.2628844", "13.0039875,80.2628844"}, got); d != "" {
+	if d := cmp.Diff([]any{
+		lngLat, lngLat, []any{80.262884, 13.003988}, "13.0039875,80.2628844", "13.0039875,80.2628844",
+	}, got); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 }
 
 func TestPositionQuery(t *testing.T) {
 	s := newServer(t)
-	for id, p := range map[string]string{"chennai": "[80.27,13.08]", "north": "[13.08,80.27]", "east": "[179.9,0]", "west": "[-179.9,0]", "nowhere": "null"} {
+	for id, p := range map[string]string{
+		"chennai": "[80.27,13.08]", "north": "[13.08,80.27]", "east": "[179.9,0]", "west": "[-179.9,0]",
+		"nowhere": "null",
+	} {
 		s.data(s.app("POST", "/v1/users/driver", fmt.Sprintf(`{"driver_id":%q,"lnglat":%s}`, id, p)))
 	}
-	for position, first := range map[string]string{"80.27,13.08": "chennai", "13.08,80.27": "north", "179.95,0": "east", "-179.95,0": "west"} {
+	for position, first := range map[string]string{
+		"80.27,13.08": "chennai", "13.08,80.27": "north", "179.95,0": "east", "-179.95,0": "west",
+	} {
 		got := s.data(s.app("GET", "/v1/users/drivers?position="+position, ""))
 		if ids := texts(got["drivers"], "driver_id"); len(ids) != 4 || ids[0] != first {
 			t.Errorf("%s: %v", position, ids)
@@ -122,7 +131,8 @@ func TestPositionQuery(t *testing.T) {
 
 	// Nearest first within 100 m.
 	for id, m := range map[string]float64{"m53": 53, "m81": 81, "m91": 91, "m99": 99} {
-		s.data(s.app("POST", "/v1/users/driver", fmt.Sprintf(`{"driver_id":%q,"lnglat":[10,%.9f]}`, id, 50+m/111195.08)))
+		s.data(s.app("POST", "/v1/users/driver",
+			fmt.Sprintf(`{"driver_id":%q,"lnglat":[10,%.9f]}`, id, 50+m/111195.08)))
 	}
 	if ids := s.drivers("position=10,50&limit=4"); !slices.Equal(ids, []string{"m53", "m81", "m91", "m99"}) {
 		t.Errorf("%v", ids)
@@ -132,9 +142,12 @@ func TestPositionQuery(t *testing.T) {
 func TestTimesComeBack(t *testing.T) {
 	s := newServer(t)
 	for in, want := range map[string]string{
-		"2024-03-10T08:50Z": "2024-03-10T08:50:00.000Z", "2024-03-10T08:50+05:30": "2024-03-10T03:20:00.000Z", "2024-03-10T02:30Z": "2024-03-10T02:30:00.000Z",
-		"2024-03-31T00:59Z": "2024-03-31T00:59:00.000Z", "2024-03-31T01:00Z": "2024-03-31T01:00:00.000Z", "2024-10-27T00:30Z": "2024-10-27T00:30:00.000Z", "2024-10-27T01:30Z": "2024-10-27T01:30:00.000Z",
-		"0001-01-01T00:00:00.001Z": "0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z": "9999-12-31T23:59:59.999Z", "1969-12-31T23:59:59.9999Z": "1969-12-31T23:59:59.999Z",
+		"2024-03-10T08:50Z": "2024-03-10T08:50:00.000Z", "2024-03-10T08:50+05:30": "2024-03-10T03:20:00.000Z",
+		"2024-03-10T02:30Z": "2024-03-10T02:30:00.000Z",
+		"2024-03-31T00:59Z": "2024-03-31T00:59:00.000Z", "2024-03-31T01:00Z": "2024-03-31T01:00:00.000Z",
+		"2024-10-27T00:30Z": "2024-10-27T00:30:00.000Z", "2024-10-27T01:30Z": "2024-10-27T01:30:00.000Z",
+		"0001-01-01T00:00:00.001Z": "0001-01-01T00:00:00.001Z", "9999-12-31T23:59:59.999Z": "9999-12-31T23:59:59.999Z",
+		"1969-12-31T23:59:59.9999Z": "1969-12-31T23:59:59.999Z",
 	} {
 		got := s.data(s.app("POST", "/v1/task/create", `{"type":2,"drop":{"address":"x"},"time":"`+in+`"}`))
 		if text(got, "task", "time") != want || text(got, "task", "created_at") != "2026-03-14T09:00:00.000Z" {
@@ -203,8 +216,12 @@ func TestCancelledStaysCancelled(t *testing.T) {
 	s.data(cancelled)
 	s.clock.Advance(time.Minute)
 	for _, r := range []reply{
-		s.assign(task, "ravi"), s.app("POST", "/v1/task/unassign", `{"task_id":"`+task+`"}`), s.app("POST", "/v1/task/update", `{"task_id":"`+task+`","notes":"x"}`), s.app("POST", "/v1/task/complete", `{"task_id":"`+task+`"}`),
-		s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/start", ""), s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/complete", ""), s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/decline", ""),
+		s.assign(task, "ravi"), s.app("POST", "/v1/task/unassign", `{"task_id":"`+task+`"}`),
+		s.app("POST", "/v1/task/update", `{"task_id":"`+task+`","notes":"x"}`),
+		s.app("POST", "/v1/task/complete", `{"task_id":"`+task+`"}`),
+		s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/start", ""),
+		s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/complete", ""),
+		s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/decline", ""),
 	} {
 		s.check("after the end", r, 409, "")
 	}
@@ -231,7 +248,10 @@ func TestStartAgain(t *testing.T) {
 	if again := s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/start", ""); again.body != first.body {
 		t.Errorf("again: %s, want %s", again.body, first.body)
 	}
-	if types := texts(s.data(s.app("GET", "/v1/events?task_id="+task, ""))["events"], "type"); !slices.Equal(types, []string{"task.created", "task.assigned", "task.started"}) {
+	if types := texts(s.data(s.app("GET", "/v1/events?task_id="+task, ""))["events"], "type"); !slices.Equal(types,
+		[]string{
+			"task.created", "task.assigned", "task.started",
+		}) {
 		t.Errorf("events: %v", types)
 	}
 	s.data(s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/complete", ""))
@@ -272,7 +292,8 @@ func TestReassignAndTellAgain(t *testing.T) {
 	if ids := s.tasks("driver_id=a"); len(ids) != 0 {
 		t.Errorf("a still has %v", ids)
 	}
-	if a, b := s.told("a"), s.told("b"); !slices.Equal(a, []string{"assigned", "unassigned"}) || !slices.Equal(b, []string{"assigned"}) {
+	if a, b := s.told("a"), s.told("b"); !slices.Equal(a, []string{"assigned", "unassigned"}) ||
+		!slices.Equal(b, []string{"assigned"}) {
 		t.Errorf("a was told %v, b %v", a, b)
 	}
 	s.data(s.app("POST", "/v1/task/unassign", `{"task_id":"`+task+`"}`))
@@ -331,7 +352,8 @@ func TestAutoAssign(t *testing.T) {
 	}
 
 	// Declined: not to the same driver again.
-	if d := s.data(s.asDriver(near, "POST", "/v1/driver/tasks/"+text(third, "task", "task_id")+"/decline", `{"reason":"flat tyre"}`)); text(d, "task", "status") != "created" {
+	if d := s.data(s.asDriver(near, "POST", "/v1/driver/tasks/"+text(third, "task", "task_id")+"/decline",
+		`{"reason":"flat tyre"}`)); text(d, "task", "status") != "created" {
 		t.Errorf("declined: %v", d)
 	}
 	if _, err := s.svc.AssignWaiting(t.Context()); err != nil {
@@ -371,7 +393,8 @@ func TestAvailability(t *testing.T) {
 	if on, off := s.drivers("availability=true&position=80.27,13.08"), s.drivers("availability=false&position=80.27,13.08"); len(on) != 0 || len(off) != 1 {
 		t.Errorf("off duty: %v, %v", on, off)
 	}
-	if got := s.data(s.app("POST", "/v1/task/create", `{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`)); text(got, "task", "status") != "created" {
+	if got := s.data(s.app("POST", "/v1/task/create",
+		`{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`)); text(got, "task", "status") != "created" {
 		t.Errorf("assigned off duty: %v", got)
 	}
 	duty(true)
@@ -383,7 +406,8 @@ func TestAvailability(t *testing.T) {
 func TestNothingAfterTheEnd(t *testing.T) {
 	s := newServer(t)
 	token := s.newDriver("ravi")
-	trip := text(s.data(s.asDriver(token, "POST", "/v1/driver/trips", `{"tracking_id":"T","lnglat":[80.27,13]}`)), "trip", "_id")
+	trip := text(s.data(s.asDriver(token, "POST", "/v1/driver/trips", `{"tracking_id":"T","lnglat":[80.27,13]}`)),
+		"trip", "_id")
 	track := strings.TrimPrefix(text(s.data(s.app("GET", "/v1/trips/trackingurl/"+trip, "")), "webUrl"), s.base)
 	s.clock.Advance(time.Minute)
 	s.fix(token, 80.271, 13)
@@ -396,7 +420,8 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	if after := s.app("GET", "/v1/triphistory/"+trip, "").body; after != before {
 		t.Errorf("history: %s, was %s", after, before)
 	}
-	if got := s.data(s.do("GET", track+"/state", "")); at(got, "tracking", "position") != nil || len(at(got, "tracking", "path").([]any)) != 0 || text(got, "tracking", "status") != "2" {
+	if got := s.data(s.do("GET", track+"/state", "")); at(got, "tracking", "position") != nil ||
+		len(at(got, "tracking", "path").([]any)) != 0 || text(got, "tracking", "status") != "2" {
 		t.Errorf("state: %v", got)
 	}
 }
@@ -411,10 +436,12 @@ func TestSilentTripEnds(t *testing.T) {
 	if ids := texts(s.data(s.app("GET", "/v1/trips?status=1", ""))["trips"], "_id"); len(ids) != 0 {
 		t.Errorf("active: %v", ids)
 	}
-	if got := s.data(s.app("GET", "/v1/trips/"+one, "")); text(got, "trip", "status") != "2" || text(got, "trip", "ends_at") != "13,80.27" {
+	if got := s.data(s.app("GET", "/v1/trips/"+one, "")); text(got, "trip", "status") != "2" ||
+		text(got, "trip", "ends_at") != "13,80.27" {
 		t.Errorf("with a fix: %v", got)
 	}
-	if got := s.data(s.app("GET", "/v1/trips/"+none, "")); text(got, "trip", "status") != "3" || text(got, "trip", "ends_at") != "" || text(got, "trip", "starts_at") != "" {
+	if got := s.data(s.app("GET", "/v1/trips/"+none, "")); text(got, "trip", "status") != "3" ||
+		text(got, "trip", "ends_at") != "" || text(got, "trip", "starts_at") != "" {
 		t.Errorf("without a fix: %v", got)
 	}
 }
@@ -438,7 +465,11 @@ func TestOddFixes(t *testing.T) {
 		t.Errorf("outcomes (-want +got)\n%s", d)
 	}
 	loc := at(s.data(s.app("GET", "/v1/triphistory/"+trip, "")), "loc")
-	if d := cmp.Diff([]string{now.Add(2 * time.Second).Format("2006-01-02T15:04:05.000Z"), now.Add(4 * time.Second).Format("2006-01-02T15:04:05.000Z"), now.Add(6 * time.Second).Format("2006-01-02T15:04:05.000Z")}, texts(loc, "time")); d != "" {
+	if d := cmp.Diff([]string{
+		now.Add(2 * time.Second).Format("2006-01-02T15:04:05.000Z"),
+		now.Add(4 * time.Second).Format("2006-01-02T15:04:05.000Z"),
+		now.Add(6 * time.Second).Format("2006-01-02T15:04:05.000Z"),
+	}, texts(loc, "time")); d != "" {
 		t.Errorf("path (-want +got)\n%s", d)
 	}
 	d := s.data(s.app("GET", "/v1/users/driver?driver_id=ravi", ""))
@@ -499,7 +530,8 @@ func TestCallerGoesAway(t *testing.T) {
 	s.fix(token, 80.27, 13.08)
 	for i := range 40 {
 		ctx, cancel := context.WithCancel(t.Context())
-		req, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/task/create?apikey=key-a", strings.NewReader(`{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`))
+		req, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/task/create?apikey=key-a",
+			strings.NewReader(`{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -513,7 +545,8 @@ func TestCallerGoesAway(t *testing.T) {
 		wg.Go(cancel)
 		wg.Wait()
 		// Asked again with the same key, there is exactly one.
-		again := s.data(s.app("POST", "/v1/task/create", `{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`, fmt.Sprintf("Idempotency-Key: %d", i)))
+		again := s.data(s.app("POST", "/v1/task/create",
+			`{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true}`, fmt.Sprintf("Idempotency-Key: %d", i)))
 		id := text(again, "task", "task_id")
 		events := texts(s.data(s.app("GET", "/v1/events?task_id="+id, ""))["events"], "type")
 		want := []string{"task.created"}
@@ -549,7 +582,8 @@ func TestDescriptionIsCleaned(t *testing.T) {
 		`<form action=//evil><input name=a></form>x`:       `x`,
 		"": "",
 	} {
-		s.data(s.app("POST", "/v1/assign_trip", fmt.Sprintf(`{"tracking_id":"T","user_id":"ravi","desc":%s}`, quote(desc))))
+		s.data(s.app("POST", "/v1/assign_trip",
+			fmt.Sprintf(`{"tracking_id":"T","user_id":"ravi","desc":%s}`, quote(desc))))
 		got := at(s.data(s.asDriver(token, "GET", "/v1/driver/requests", "")), "requests", 0)
 		if text(got, "desc") != desc || text(got, "desc_html") != want {
 			t.Errorf("%s: %q, want %q", desc, text(got, "desc_html"), want)
@@ -564,7 +598,8 @@ func TestTwoTenantsWithTheSameIDs(t *testing.T) {
 		s.data(s.do("POST", "/v1/users/driver?apikey="+key, fmt.Sprintf(`{"driver_id":"d","name":%q}`, name)))
 	}
 	for key, name := range map[string]string{"key-a": "Asha", "key-b": "Bala"} {
-		if got := s.data(s.do("GET", "/v1/users/driver?driver_id=d&apikey="+key, "")); text(got, "driver", "name") != name {
+		if got := s.data(s.do("GET", "/v1/users/driver?driver_id=d&apikey="+key, "")); text(got, "driver",
+			"name") != name {
 			t.Errorf("%s: %v", key, got)
 		}
 	}

@@ -63,7 +63,8 @@ func TestJSONTestSuite(t *testing.T) {
 			refused = 413
 		}
 		if got := s.app("POST", "/v1/invite_user", string(b)); len(b) > 0 {
-			object := strings.HasPrefix(strings.TrimLeft(string(b), " \t\r\n"), "{") && !strings.Contains(name, "duplicated_key")
+			object := strings.HasPrefix(strings.TrimLeft(string(b), " \t\r\n"), "{") &&
+				!strings.Contains(name, "duplicated_key")
 			switch {
 			case name[0] == 'n', name[0] == 'y' && !object:
 				s.check(name, got, refused, "")
@@ -84,7 +85,8 @@ func TestJSONTestSuite(t *testing.T) {
 	}
 }
 
-// TestNaughtyStrings stores each string in every field that takes it, reads it back, and looks at the page.
+// TestNaughtyStrings stores each string in every field that takes it, reads it back, and looks at
+// the page.
 func TestNaughtyStrings(t *testing.T) {
 	b, err := os.ReadFile(filepath.Join(dataDir(t), "blns", "blns.json"))
 	if err != nil {
@@ -113,7 +115,10 @@ func TestNaughtyStrings(t *testing.T) {
 		if len([]rune(str)) <= 32 {
 			contact = str
 		}
-		body, err := json.Marshal(map[string]any{"type": 2, "notes": str, "order_id": order, "drop": map[string]any{"address": address, "customer": map[string]any{"name": contact, "mobile": contact}}})
+		body, err := json.Marshal(map[string]any{
+			"type": 2, "notes": str, "order_id": order,
+			"drop": map[string]any{"address": address, "customer": map[string]any{"name": contact, "mobile": contact}},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +134,8 @@ func TestNaughtyStrings(t *testing.T) {
 				t.Errorf("%s is %q, want %q", field, text(got, "task_list", 0, field), want)
 			}
 		}
-		if text(got, "task_list", 0, "drop", "address") != address || text(got, "task_list", 0, "drop", "customer", "name") != contact {
+		if text(got, "task_list", 0, "drop", "address") != address ||
+			text(got, "task_list", 0, "drop", "customer", "name") != contact {
 			t.Errorf("drop is %v, want %q", at(got, "task_list", 0, "drop"), str)
 		}
 		page := s.do("GET", s.link(id), "").body

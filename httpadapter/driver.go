@@ -17,7 +17,9 @@ func oneDriver(message string) func(tracking.Driver, error) (answer, error) {
 }
 
 func (h *Handler) listDrivers(r *request) (answer, error) {
-	f := tracking.DriverFilter{Page: r.page(), Near: r.query.Position("position"), Properties: r.query.Prefixed("properties.")}
+	f := tracking.DriverFilter{
+		Page: r.page(), Near: r.query.Position("position"), Properties: r.query.Prefixed("properties."),
+	}
 	if v, ok := r.query.Bool("availability"); ok {
 		f.Available = &v
 	}
@@ -45,265 +47,178 @@ func (h *Handler) getDriver(r *request) (answer, error) {
 	return oneDriver("Driver")(r.svc.Driver(r.Context(), tracking.DriverID(id)))
 }
 
-// optionalText is nil when the member is absent.
-func optionalText(o strict.Object, name string) *string {
-	if v, ok := o.Text(name); ok {
-		return &v
-	}
-	return nil
+// ifVersion is the version that the caller has seen of what is to be changed; 0: whatever it is.
+type ifVersion struct {
+	Version int `json:"version"`
 }
 
-func (h *Handler) saveDriver(r *request) (answer, error) {
-	o, err := r.json()
-	if err != nil {
-		return nil, err
-	}
-	n := tracking.SaveDriver{
-		Name: optionalText(o, "name"), Mobile: optionalText(o, "mobile"), Email: optionalText(o, "email"),
-		Properties: o.TextMap("properties"), LngLat: o.LngLat("lnglat"),
-	}
-	if id, ok := o.Text("driver_id"); ok {
-		n.ID = tracking.DriverID(id)
-	}
-	if v, ok := o.Bool("availability"); ok {
-		n.Available = &v
-	}
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	return oneDriver("Driver saved")(r.svc.SaveDriver(r.Context(), n))
+// seen has the call change what the caller has seen, and nothing newer.
+func (r *request) seen(b ifVersion) *request {
+	r.svc = r.svc.IfVersion(int64(b.Version))
+	return r
 }
 
-// driverIDOf reads a body that names a driver and nothing else.
-func (r *request) driverIDOf() (tracking.DriverID, error) {
-	o, err := r.json()
-	if err != nil {
-		return "", err
-	}
-	id := o.ID("driver_id")
-	return tracking.DriverID(id), o.Err()
+// saveDriver leaves as it is what is absent.
+type saveDriver struct {
+	Name       *string           `json:"name"`
+	Mobile     *string           `json:"mobile"`
+	Email      *string           `json:"email"`
+	Properties map[string]string `json:"properties"`
+	LngLat     *tracking.LngLat  `json:"lnglat"`
+	ID         tracking.DriverID `json:"driver_id"`
+	Available  *bool             `json:"availability"`
+	MaxOpen    *int              `json:"max_open_tasks"`
+	ifVersion
 }
 
-func (h *Handler) revokeDriver(r *request) (answer, error) {
-	id, err := r.driverIDOf()
-	if err != nil {
-		return nil, err
-	}
-	if err := r.svc.RevokeTokens(r.Context(), id); err != nil {
+func (h *Handler) saveDriver(r *request, b saveDriver) (answer, error) {
+	return oneDriver("Driver saved")(r.seen(b.ifVersion).svc.SaveDriver(r.Context(), tracking.DriverUpdate{
+		ID: b.ID, Name: b.Name, Mobile: b.Mobile, Email: b.Email,
+		Available: b.Available, MaxOpenTasks: b.MaxOpen, Properties: b.Properties, LngLat: b.LngLat,
+	}))
+}
+
+type revokeDriver struct {
+	DriverID tracking.DriverID `json:"driver_id" strict:"id"`
+	ifVersion
+}
+
+func (h *Handler) revokeDriver(r *request, b revokeDriver) (answer, error) {
+	if err := r.seen(b.ifVersion).svc.RevokeTokens(r.Context(), b.DriverID); err != nil {
 		return nil, err
 	}
 	return ok("Driver revoked", nil)
 }
 
-func (h *Handler) deleteDriver(r *request) (answer, error) {
-	id, err := r.driverIDOf()
-	if err != nil {
-		return nil, err
+type deleteDriver struct {
+	DriverID tracking.DriverID `json:"driver_id" strict:"id"`
+	Force    bool              `json:"force"`
+	ifVersion
+}
+
+func (h *Handler) deleteDriver(r *request, b deleteDriver) (answer, error) {
+	svc := r.seen(b.ifVersion).svc
+	erase := svc.DeleteDriver
+	if b.Force {
+		erase = svc.ForceDeleteDriver
 	}
-	if err := r.svc.DeleteDriver(r.Context(), id); err != nil {
+	if err := erase(r.Context(), b.DriverID); err != nil {
 		return nil, err
 	}
 	return ok("Driver deleted", nil)
 }
 
-// What a driver does with the app token.
-
-func (h *Handler) driverMe(r *request) (answer, error) {
-	return oneDriver("Driver")(r.svc.Driver(r.Context(), r.driver))
-}
-
-func (h *Handler) driverAvailability(r *request) (answer, error) {
-	o, err := r.json()
-	if err != nil {
-		return nil, err
-	}
-	v, given := o.Bool("availability")
-	if !given {
-		o.Fail("availability", "is required")
-	}
-	at, _ := o.Time("at")
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	message := "Driver unavailable"
-	if v {
-		message = "Driver available"
-	}
-	return oneDriver(message)(r.svc.SetAvailability(r.Context(), r.driver, v, at))
-}
-
-func readStep(o strict.Object) tracking.Step {
-	at, _ := o.Time("at")
-	return tracking.Step{At: at, LngLat: o.LngLat("lnglat")}
-}
-
-// ownTasks is how many open and how many completed tasks a driver is shown.
-const ownTasks = 1000
-
-// driverTasks lists the open tasks, and those completed within the last 24 hours, which is today wherever the driver is, without their contacts.
-func (h *Handler) driverTasks(r *request) (answer, error) {
-	tasks, err := h.tasksOf(r)
-	if err != nil {
-		return nil, err
-	}
-	return ok("Task List", list{"task_list": tasks})
-}
-
-func (h *Handler) tasksOf(r *request) ([]task, error) {
-	f := tracking.TaskFilter{Page: tracking.Page{Limit: ownTasks}, DriverID: r.driver, Status: []tracking.TaskStatus{tracking.StatusAssigned, tracking.StatusInProgress}}
-	open, _, err := r.svc.Tasks(r.Context(), f)
-	if err != nil {
-		return nil, err
-	}
-	f.Status, f.CompletedSince = []tracking.TaskStatus{tracking.StatusCompleted}, h.now().Add(-24*time.Hour)
-	done, _, err := r.svc.Tasks(r.Context(), f)
-	if err != nil {
-		return nil, err
-	}
-	tasks := mapped(open, taskOf)
-	for _, t := range done {
-		tasks = append(tasks, taskOf(t).withoutContacts())
-	}
-	return tasks, nil
-}
-
-// now is the time by the Service's clock.
-func (h *Handler) now() time.Time { return h.svc.Options().Now() }
-
-func (h *Handler) driverStartTask(r *request) (answer, error) {
-	o, err := r.optionalJSON()
-	if err != nil {
-		return nil, err
-	}
-	step := readStep(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	t, trip, err := r.svc.StartTask(r.Context(), r.driver, tracking.TaskID(r.path["task_id"]), step)
-	if err != nil {
-		return nil, err
-	}
-	return ok("Task started", list{"task": taskOf(t), "trip": tripOf(trip)})
-}
-
-func (h *Handler) driverPickUpTask(r *request) (answer, error) {
-	o, err := r.optionalJSON()
-	if err != nil {
-		return nil, err
-	}
-	step := readStep(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	return oneTask("Task picked up")(r.svc.PickUpTask(r.Context(), r.driver, tracking.TaskID(r.path["task_id"]), step))
-}
-
-func (h *Handler) driverFinishTask(r *request) (answer, error) {
-	o, err := r.optionalJSON()
-	if err != nil {
-		return nil, err
-	}
-	step, c := readStep(o), readCompletion(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	t, err := r.svc.FinishTask(r.Context(), r.driver, tracking.TaskID(r.path["task_id"]), c, step)
-	if err != nil {
-		return nil, err
-	}
-	data := list{"task": taskOf(t)}
-	trips, _, err := r.svc.Trips(r.Context(), tracking.TripFilter{Page: tracking.Page{Limit: 1}, TrackingID: tracking.TrackingID(t.ID)})
-	if err == nil && len(trips) > 0 && trips[0].DriverID == r.driver { // the task is completed, whatever becomes of reading its trip
-		data["trip"] = tripOf(trips[0])
-	}
-	return ok("Task completed", data)
-}
-
-func (h *Handler) driverDeclineTask(r *request) (answer, error) {
-	o, err := r.optionalJSON()
-	if err != nil {
-		return nil, err
-	}
-	step := readStep(o)
-	reason, _ := o.Text("reason")
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	t, err := r.svc.DeclineTask(r.Context(), r.driver, tracking.TaskID(r.path["task_id"]), reason, step)
-	if err != nil {
-		return nil, err
-	}
-	return ok("Task declined", list{"task": taskOf(t)})
-}
-
-func (h *Handler) driverTrips(r *request) (answer, error) {
-	f := tracking.TripFilter{Page: r.page(), DriverID: r.driver, TrackingID: tracking.TrackingID(r.query.Filter("tracking_id"))}
-	status, _ := r.query.Int("status", 0, 3, statusMessage)
-	f.Status = tracking.TripStatus(status)
-	if err := r.query.Err(); err != nil {
-		return nil, err
-	}
-	trips, more, err := r.svc.Trips(r.Context(), f)
-	if err != nil {
-		return nil, err
-	}
-	return ok("Trips", list{"trips": mapped(trips, tripOf), "has_more": more})
-}
-
-func oneTrip(message string) func(tracking.Trip, error) (answer, error) {
-	return func(t tracking.Trip, err error) (answer, error) {
+func oneRoute(message string) func(tracking.Route, error) (answer, error) {
+	return func(r tracking.Route, err error) (answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ok(message, list{"trip": tripOf(t)})
+		return ok(message, routeOf(r))
 	}
 }
 
-func (h *Handler) driverStartTrip(r *request) (answer, error) {
-	o, err := r.json()
+func (h *Handler) getRoute(r *request) (answer, error) {
+	id := r.query.ID("driver_id")
+	if err := r.query.Err(); err != nil {
+		return nil, err
+	}
+	return oneRoute("Route")(r.svc.Route(r.Context(), tracking.DriverID(id)))
+}
+
+// routeOrder is an order of stops, and the version of the route that it was made from.
+type routeOrder struct {
+	Stops   strict.Elements[stopBody] `json:"stops" strict:"required"`
+	Version int                       `json:"version"`
+}
+
+type stopBody struct {
+	TaskID tracking.TaskID `json:"task_id" strict:"id"`
+	Leg    leg             `json:"leg" strict:"required"`
+}
+
+// leg is one of the two that a task can have.
+type leg string
+
+// Words are the two.
+func (leg) Words() []string { return []string{string(tracking.LegPickup), string(tracking.LegDrop)} }
+
+// toStops reads one stop more than there can be, so that the service says that there are too many.
+func (b routeOrder) toStops() (stops []tracking.Stop, err error) {
+	list, err := b.Stops.All("stops", tracking.MaxStops+1)
+	for _, s := range list {
+		stops = append(stops, tracking.Stop{TaskID: s.TaskID, Leg: tracking.Leg(s.Leg)})
+	}
+	return stops, err
+}
+
+type setRoute struct {
+	DriverID tracking.DriverID `json:"driver_id" strict:"id"`
+	routeOrder
+}
+
+func (h *Handler) setRoute(r *request, b setRoute) (answer, error) {
+	stops, err := b.toStops()
 	if err != nil {
 		return nil, err
 	}
-	id, _ := o.Text("tracking_id")
-	step := readStep(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	return oneTrip("Trip started")(r.svc.StartTrip(r.Context(), r.driver, tracking.TrackingID(id), step))
+	return oneRoute("Route saved")(r.svc.SetRoute(r.Context(), b.DriverID, stops, int64(b.Version)))
 }
 
-func (h *Handler) driverStopTrip(r *request) (answer, error) {
-	o, err := r.optionalJSON()
+type handOver struct {
+	From    tracking.DriverID `json:"from" strict:"id"`
+	To      tracking.DriverID `json:"to" strict:"id"`
+	TaskIDs []tracking.TaskID `json:"task_ids" strict:"lookup"`
+	Force   bool              `json:"force"`
+}
+
+func (h *Handler) handOver(r *request, b handOver) (answer, error) {
+	tasks, err := r.svc.HandOver(r.Context(), tracking.HandOverRequest{
+		From: b.From, To: b.To, Tasks: b.TaskIDs, Force: b.Force,
+	})
 	if err != nil {
 		return nil, err
 	}
-	step := readStep(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	return oneTrip("Trip stopped")(r.svc.StopTrip(r.Context(), r.driver, tracking.TripID(r.path["trip_id"]), step))
+	return ok("Tasks handed over", list{"task_list": mapped(tasks, h.taskOf)})
 }
 
-func (h *Handler) driverDiscardTrip(r *request) (answer, error) {
-	o, err := r.optionalJSON()
+// What a driver does with the app token.
+
+func (h *Handler) driverRoute(r *request) (answer, error) {
+	return oneRoute("Route")(r.svc.Route(r.Context(), r.driver))
+}
+
+func (h *Handler) driverReorder(r *request, b routeOrder) (answer, error) {
+	stops, err := b.toStops()
 	if err != nil {
 		return nil, err
 	}
-	step := readStep(o)
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	return oneTrip("Trip discarded")(r.svc.DiscardTrip(r.Context(), r.driver, tracking.TripID(r.path["trip_id"]), step))
+	return oneRoute("Route saved")(r.svc.ReorderRoute(r.Context(), r.driver, stops, int64(b.Version)))
 }
 
-func (h *Handler) driverRequests(r *request) (answer, error) {
-	requests, err := r.svc.Requests(r.Context(), r.driver)
+// driverMe shows the driver, and what the service lets one do: the words that say why a task failed
+// or is declined, of which an app has to know the embedder's own, whether the order of the stops can
+// be changed, and for how long a step can be taken back, in seconds.
+func (h *Handler) driverMe(r *request) (answer, error) {
+	d, err := r.svc.Driver(r.Context(), r.driver)
 	if err != nil {
 		return nil, err
 	}
-	return ok("Requests", list{"requests": mapped(requests, h.requestOf)})
+	o := r.svc.Options()
+	return ok("Driver", list{
+		"driver": operatorOf(d), "reasons": r.svc.Reasons(),
+		"reorder": *o.DriversReorder, "undo_for": int64(o.UndoFor / time.Second),
+	})
 }
 
-func (h *Handler) requestOf(q tracking.Request) tripRequest {
-	return tripRequest{q.TrackingID, q.Message, placeOf(q.Dest), q.Desc, h.cleanHTML(q.Desc), timeOf(q.CreatedAt)}
+type setAvailability struct {
+	Available bool      `json:"availability" strict:"required"`
+	At        time.Time `json:"at"`
+}
+
+func (h *Handler) driverAvailability(r *request, b setAvailability) (answer, error) {
+	message := "Driver unavailable"
+	if b.Available {
+		message = "Driver available"
+	}
+	return oneDriver(message)(r.svc.SetAvailability(r.Context(), r.driver, b.Available, b.At))
 }

@@ -21,15 +21,33 @@ const (
 const maxQuery = 8 << 10
 
 var (
-	errNoPath    = &tracking.Error{Code: tracking.ErrNotFound, Message: "There is nothing at this path."}
-	errMethod    = &tracking.Error{Code: codeMethod, Message: "This path does not take this method; the Allow header names those that it takes."}
-	errLongQuery = &tracking.Error{Code: codeURI, Message: "The query is longer than " + strconv.Itoa(maxQuery) + " bytes."}
-	errNoKey     = &tracking.Error{Code: tracking.ErrUnauthorized, Message: "A valid API key is required, as the query parameter apikey or in the header X-Api-Key."}
-	errNoToken   = &tracking.Error{Code: tracking.ErrUnauthorized, Message: "A valid driver token is required, in the header Authorization: Bearer."}
-	errTwoKeys   = &tracking.Error{Code: tracking.ErrInvalid, Field: "apikey", Message: "The parameter apikey and the header X-Api-Key hold different keys; send one of them."}
+	errNoPath = &tracking.Error{Code: tracking.ErrNotFound, Message: "There is nothing at this path."}
+	errMethod = &tracking.Error{
+		Code: codeMethod, Message: "This path does not take this method; the Allow header names those that it takes.",
+	}
+	errLongQuery = &tracking.Error{
+		Code: codeURI, Message: "The query is longer than " + strconv.Itoa(maxQuery) + " bytes.",
+	}
+	errNoKey = &tracking.Error{
+		Code:    tracking.ErrUnauthorized,
+		Message: "A valid API key is required, as the query parameter apikey or in the header X-Api-Key.",
+	}
+	errNoToken = &tracking.Error{
+		Code:    tracking.ErrUnauthorized,
+		Message: "A valid driver token is required, in the header Authorization: Bearer.",
+	}
+	errTwoKeys = &tracking.Error{
+		Code: tracking.ErrInvalid, Field: "apikey",
+		Message: "The parameter apikey and the header X-Api-Key hold different keys; send one of them.",
+	}
 )
 
-// statusOf is the HTTP status of a code. Every code of package tracking and of this package is here.
+// notSignedIn is what a caller is told whom Options.Authenticate does not know and has no words
+// for. The login may know nothing of keys.
+const notSignedIn = "You are not signed in, or what you signed in with is not valid here."
+
+// statusOf is the HTTP status of a code. Every code of package tracking and of this package is
+// here.
 func statusOf(code tracking.ErrorCode) (status int, ok bool) {
 	switch code {
 	case tracking.ErrInvalid:
@@ -40,6 +58,8 @@ func statusOf(code tracking.ErrorCode) (status int, ok bool) {
 		return http.StatusNotFound, true
 	case codeMethod:
 		return http.StatusMethodNotAllowed, true
+	case tracking.ErrForbidden:
+		return http.StatusForbidden, true
 	case tracking.ErrConflict:
 		return http.StatusConflict, true
 	case tracking.ErrTooLarge:
@@ -71,7 +91,8 @@ type failureDetail struct {
 	RequestID string             `json:"request_id"`
 }
 
-// asError is what the caller gets to see of err, and its status. Anything that does not say what it is, is internal.
+// asError is what the caller gets to see of err, and its status. Anything that does not say what it
+// is, is internal.
 func asError(err error) (e *tracking.Error, status int) {
 	if errors.As(err, &e) {
 		if status, ok := statusOf(e.Code); ok {
@@ -79,9 +100,13 @@ func asError(err error) (e *tracking.Error, status int) {
 		}
 	}
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &tracking.Error{Code: tracking.ErrUnavailable, Message: "The call was ended before it was answered."}, http.StatusServiceUnavailable
+		return &tracking.Error{
+			Code: tracking.ErrUnavailable, Message: "The call was ended before it was answered.",
+		}, http.StatusServiceUnavailable
 	}
-	return &tracking.Error{Code: tracking.ErrInternal, Message: "Something went wrong on our side."}, http.StatusInternalServerError
+	return &tracking.Error{
+		Code: tracking.ErrInternal, Message: "Something went wrong on our side.",
+	}, http.StatusInternalServerError
 }
 
 // retryAfter is the number of whole seconds to wait, at least 1.
@@ -112,5 +137,7 @@ func (h *Handler) writeError(w http.ResponseWriter, r *request, err error) {
 	if message == "" {
 		message = http.StatusText(status) + "."
 	}
-	h.writeJSON(w, r, status, failure{Message: message, Error: failureDetail{Code: e.Code, Field: e.Field, RequestID: r.id}})
+	h.writeJSON(w, r, status, failure{
+		Message: message, Error: failureDetail{Code: e.Code, Field: e.Field, RequestID: r.id},
+	})
 }

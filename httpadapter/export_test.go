@@ -1,6 +1,12 @@
 package httpadapter
 
-import "github.com/seed-8aba7b13/tracking"
+import (
+	"strings"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
+)
 
 // RouteInfo is what tests see of a route.
 type RouteInfo struct {
@@ -29,3 +35,59 @@ func (h *Handler) Watching() int {
 	defer h.feeds.mu.Unlock()
 	return len(h.feeds.open)
 }
+
+// BodyInfo is what tests see of the body that a route takes.
+type BodyInfo struct {
+	Method, Pattern string
+	Taken           bool // it takes one
+	Fields          []strict.Field
+	Optional, Texts bool
+	Picture         bool
+}
+
+// Bodies are those of the routes under /v1, also of those that take none, and of others that take one.
+func (h *Handler) Bodies() (list []BodyInfo) {
+	for _, rt := range h.routes() {
+		if rt.front || !strings.HasPrefix(rt.pattern, "/v1/") && rt.takes == nil {
+			continue
+		}
+		b := BodyInfo{Method: rt.method, Pattern: rt.pattern}
+		if e := rt.takes; e != nil {
+			b.Taken, b.Fields, b.Optional, b.Texts, b.Picture = true, e.fields, e.optional, e.texts, e.picture
+		}
+		list = append(list, b)
+	}
+	return list
+}
+
+// Wire is what is sent of a value.
+func Wire(v any) any {
+	switch v := v.(type) {
+	case tracking.Task:
+		// when whatever was promised is late
+		return taskAt(v, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).withPIN(v)
+	case tracking.TripDetail:
+		return tripDetailOf(v)
+	case tracking.Driver:
+		return operatorOf(v)
+	case tracking.Event:
+		return eventOf(v)
+	case tracking.Tracking:
+		return viewOf(v)
+	case tracking.Request:
+		return (&Handler{clean: descPolicy()}).requestOf(v)
+	}
+	panic("nothing is sent of it")
+}
+
+// TaskStatuses and TripStatuses are what lists can be narrowed by.
+func TaskStatuses() []string { return taskStatuses() }
+
+// TripStatuses are the words beside the numbers from 0 on.
+func TripStatuses() []string { return tripStatuses() }
+
+// ProofKinds are the words for what a task can ask for.
+func ProofKinds() []string { return proofKind("").Words() }
+
+// MaxList is the longest part of a list.
+const MaxList = maxList

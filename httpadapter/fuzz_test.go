@@ -3,6 +3,7 @@ package httpadapter_test
 import (
 	"encoding/json"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,7 +19,9 @@ func fuzzed(f *testing.F, method string) (h *httpadapter.Handler, token string, 
 	if err != nil {
 		f.Fatal(err)
 	}
-	h, err = httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet()})
+	h, err = httpadapter.New(svc, &httpadapter.Options{
+		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet(),
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -26,12 +29,12 @@ func fuzzed(f *testing.F, method string) (h *httpadapter.Handler, token string, 
 	if err != nil {
 		f.Fatal(err)
 	}
-	joined, err := svc.Join(f.Context(), tracking.Join{Token: inv.Token})
+	joined, err := svc.Join(f.Context(), tracking.JoinRequest{Token: inv.Token})
 	if err != nil {
 		f.Fatal(err)
 	}
 	for _, rt := range h.Routes() {
-		if rt.Method == method && strings.HasPrefix(rt.Pattern, "/v1/") && rt.Pattern != "/v1/openapi.json" {
+		if rt.Method == method && strings.HasPrefix(rt.Pattern, "/v1/") && !slices.Contains([]string{"/v1/openapi.json", "/v1/live"}, rt.Pattern) {
 			routes = append(routes, strings.NewReplacer("{task_id}", "t", "{trip_id}", "t").Replace(rt.Pattern))
 		}
 	}
@@ -45,7 +48,8 @@ func answered(t *testing.T, what string, w *httptest.ResponseRecorder) {
 		Success *bool
 		Error   struct{ Code string }
 	}
-	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || v.Success == nil || *v.Success != (w.Code == 200) || w.Code >= 500 || !*v.Success && codes[w.Code] != v.Error.Code {
+	if err := json.Unmarshal(w.Body.Bytes(), &v); err != nil || v.Success == nil || *v.Success != (w.Code == 200) ||
+		w.Code >= 500 || !*v.Success && codes[w.Code] != v.Error.Code {
 		t.Errorf("%s: %d %v %s", what, w.Code, err, w.Body)
 	}
 }
@@ -55,8 +59,11 @@ func FuzzBody(f *testing.F) {
 	h, token, routes := fuzzed(f, "POST")
 	for _, s := range []string{
 		``, `{}`, `{"type":3,"pickup":{"lnglat":[80,13],"address":"a","customer":{"name":"n","mobile":"1"}},"drop":{"address":"b"},"time":"2026-03-14T09:00Z","order_id":"1","auto_assign":true}`,
-		`{"task_id":"t","driver_id":"ravi","outcome":"failed","reason":"r","notes":"n"}`, `{"tracking_id":"T","user_id":"ravi","dest":[80,13],"desc":"<b>"}`, `tracking_id=T&user_id=ravi`,
-		`{"driver_id":"d","properties":{"k":"v"},"lnglat":[80,13],"availability":true}`, `{"fixes":[{"lnglat":[80,13],"time":"2026-03-14T09:00:00.5Z","accuracy":5}],"at":"2026-03-14T09:00Z"}`, `{"invite_code":123456,"nonce":"n"}`, `{"invite":"x"}`, `{"user_id":"u","email":"a@b.c"}`,
+		`{"task_id":"t","driver_id":"ravi","outcome":"failed","reason":"r","notes":"n"}`,
+		`{"tracking_id":"T","user_id":"ravi","dest":[80,13],"desc":"<b>"}`, `tracking_id=T&user_id=ravi`,
+		`{"driver_id":"d","properties":{"k":"v"},"lnglat":[80,13],"availability":true}`,
+		`{"fixes":[{"lnglat":[80,13],"time":"2026-03-14T09:00:00.5Z","accuracy":5}],"at":"2026-03-14T09:00Z"}`,
+		`{"invite_code":123456,"nonce":"n"}`, `{"invite":"x"}`, `{"user_id":"u","email":"a@b.c"}`,
 	} {
 		f.Add(s, false)
 	}
@@ -77,7 +84,11 @@ func FuzzBody(f *testing.F) {
 // FuzzQuery sends one query to every route that is read.
 func FuzzQuery(f *testing.F) {
 	h, token, routes := fuzzed(f, "GET")
-	for _, s := range []string{"", "page=1&limit=2", "status=created,assigned&driver_id=d&order_id=o", "task_id=t", "driver_id=ravi", "position=80,13&availability=true&properties.k=v", "status=1&operator_id=d&tracking_id=t", "after=0", "trip_id=t&after=x&limit=5", "a=%zz", "a;b"} {
+	for _, s := range []string{
+		"", "page=1&limit=2", "status=created,assigned&driver_id=d&order_id=o", "task_id=t", "driver_id=ravi",
+		"position=80,13&availability=true&properties.k=v", "status=1&operator_id=d&tracking_id=t", "after=0",
+		"trip_id=t&after=x&limit=5", "a=%zz", "a;b",
+	} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, query string) {

@@ -3,10 +3,13 @@ package httpadapter_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"path"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,6 +19,7 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
@@ -33,7 +37,11 @@ func newHTTPServer(t *testing.T, h http.Handler) (url string) {
 }
 
 func TestEveryCodeHasAStatus(t *testing.T) {
-	for _, code := range []tracking.ErrorCode{tracking.ErrInvalid, tracking.ErrUnauthorized, tracking.ErrNotFound, tracking.ErrConflict, tracking.ErrTooLarge, tracking.ErrRateLimited, tracking.ErrUnavailable, tracking.ErrInternal, "method_not_allowed", "uri_too_long", "unsupported_media_type"} {
+	for _, code := range []tracking.ErrorCode{
+		tracking.ErrInvalid, tracking.ErrUnauthorized, tracking.ErrNotFound, tracking.ErrConflict,
+		tracking.ErrTooLarge, tracking.ErrRateLimited, tracking.ErrUnavailable, tracking.ErrInternal,
+		"method_not_allowed", "uri_too_long", "unsupported_media_type",
+	} {
 		status, ok := httpadapter.StatusOf(code)
 		if !ok || codes[status] != string(code) {
 			t.Errorf("%s: %d", code, status)
@@ -84,6 +92,21 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+// TestOptionsNameTheFirstFault: of several bad options it is always the same one that is named.
+func TestOptionsNameTheFirstFault(t *testing.T) {
+	svc, err := tracking.New(memory.New(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := web.Site{Color: "red"}
+	o := httpadapter.Options{Sites: map[tracking.AppID]web.Site{"d": bad, "a": bad, "c": {}, "b": bad, "e": bad}}
+	for range 30 {
+		if _, err := httpadapter.New(svc, &o); err == nil || !strings.Contains(err.Error(), `Options.Sites["a"]`) {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestPrefixAndMount(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
 		ho.Prefix, ho.BaseURL = "/delivery/", "https://track.example/"
@@ -103,15 +126,18 @@ func TestPrefixAndMount(t *testing.T) {
 			t.Errorf("%s: %d %s", path, r.status, r.header.Get("Location"))
 		}
 	}
-	task := text(s.data(s.app("POST", "/delivery/v1/task/create", `{"type":2,"drop":{"address":"x"}}`)), "task", "task_id")
-	if url := text(s.data(s.app("GET", "/delivery/v1/task/trackingurl/"+task, "")), "webUrl"); !strings.HasPrefix(url, "https://track.example/delivery/track/") {
+	task := text(s.data(s.app("POST", "/delivery/v1/task/create", `{"type":2,"drop":{"address":"x"}}`)), "task",
+		"task_id")
+	if url := text(s.data(s.app("GET", "/delivery/v1/task/trackingurl/"+task, "")), "webUrl"); !strings.HasPrefix(url,
+		"https://track.example/delivery/track/") {
 		t.Errorf("webUrl: %s", url)
 	}
 }
 
 func TestLinksFromTheRequest(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.BaseURL = "" })
-	if url := text(s.data(s.app("GET", "/v1/task/trackingurl/"+s.newTask(""), "")), "webUrl"); !strings.HasPrefix(url, s.url+"/track/") {
+	if url := text(s.data(s.app("GET", "/v1/task/trackingurl/"+s.newTask(""), "")), "webUrl"); !strings.HasPrefix(url,
+		s.url+"/track/") {
 		t.Errorf("webUrl: %s", url)
 	}
 	tls := httptest.NewTLSServer(s.h)
@@ -136,7 +162,8 @@ func TestHealth(t *testing.T) {
 	sick = errors.New("fsync failed")
 	r := s.do("GET", "/healthz", "")
 	s.check("sick", r, 503, "")
-	if strings.Contains(r.body, "fsync") || !strings.Contains(s.log.String(), "fsync failed") || r.header.Get("Retry-After") != "5" {
+	if strings.Contains(r.body, "fsync") || !strings.Contains(s.log.String(), "fsync failed") ||
+		r.header.Get("Retry-After") != "5" {
 		t.Errorf("%s %v", r.body, r.header)
 	}
 }
@@ -163,7 +190,8 @@ func TestCORS(t *testing.T) {
 		s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.CORSOrigins = c.origins })
 		state := s.link(s.newTask("")) + "/state"
 		got := []string{
-			allowed(s, "GET", "/v1/task/list?apikey=key-a", shop), allowed(s, "GET", "/v1/task/list?apikey=key-a", "https://evil.example"),
+			allowed(s, "GET", "/v1/task/list?apikey=key-a", shop),
+			allowed(s, "GET", "/v1/task/list?apikey=key-a", "https://evil.example"),
 			allowed(s, "GET", state, shop), allowed(s, "OPTIONS", "/v1/task/create", shop),
 		}
 		if d := cmp.Diff([]string{c.key, c.keyOther, c.public, c.pre}, got); d != "" {
@@ -207,6 +235,131 @@ func TestAuthenticate(t *testing.T) {
 	}
 }
 
+// TestOwnLoginRefuses: the caller reads what a login of the embedder's has to say, and never that a
+// key is missing.
+func TestOwnLoginRefuses(t *testing.T) {
+	const neutral = "You are not signed in, or what you signed in with is not valid here."
+	for name, c := range map[string]struct {
+		err     error
+		status  int
+		message string
+	}{
+		"the code":          {tracking.ErrUnauthorized, 401, neutral},
+		"the code, wrapped": {fmt.Errorf("session s3cret: %w", tracking.ErrUnauthorized), 401, neutral},
+		"any error":         {errors.New("who is s3cret?"), 401, neutral},
+		"an own message": {
+			&tracking.Error{Code: tracking.ErrUnauthorized, Message: "Sign in at /login.", Err: errors.New("s3cret")},
+			401, "Sign in at /login.",
+		},
+		"an own message, wrapped": {
+			fmt.Errorf("s3cret: %w", &tracking.Error{Code: tracking.ErrUnauthorized, Message: "Sign in at /login."}),
+			401, "Sign in at /login.",
+		},
+		"no message": {
+			&tracking.Error{Code: tracking.ErrUnauthorized, Err: errors.New("s3cret")}, 401, neutral,
+		},
+		"it is away": {fmt.Errorf("s3cret: %w", tracking.ErrUnavailable), 503, "Service Unavailable."},
+		"it does not answer": {
+			fmt.Errorf("s3cret: %w", context.DeadlineExceeded), 503, "The call was ended before it was answered.",
+		},
+		"a code that nobody knows": {tracking.ErrorCode("s3cret"), 500, "Something went wrong on our side."},
+		"no code":                  {&tracking.Error{Message: "s3cret"}, 500, "Something went wrong on our side."},
+		"a nil error":              {(*tracking.Error)(nil), 500, "Something went wrong on our side."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+				ho.Authenticate = func(*http.Request) (httpadapter.Principal, error) {
+					return httpadapter.Principal{}, c.err
+				}
+			})
+			r := s.do("GET", "/v1/task/list", "")
+			s.check(name, r, c.status, "")
+			if !strings.Contains(r.body, fmt.Sprintf("%q", c.message)) || strings.Contains(r.body, "s3cret") {
+				t.Errorf("%d %s", r.status, r.body)
+			}
+		})
+	}
+}
+
+// TestMistakenLogin: what is wrong with a login of the embedder's stands in the log, without the text
+// of its errors.
+func TestMistakenLogin(t *testing.T) {
+	for name, c := range map[string]struct {
+		err  error
+		want string
+	}{
+		"a code that nobody knows": {tracking.ErrorCode("s3cret"), "Options.Authenticate returned an ErrorCode that is none"},
+		"no code": {
+			&tracking.Error{Message: "s3cret"}, "Options.Authenticate returned a *tracking.Error without a Code",
+		},
+		"a nil error": {(*tracking.Error)(nil), "Options.Authenticate returned a nil *tracking.Error"},
+		"a database that is away": {
+			fmt.Errorf("s3cret: %w", &net.OpError{Op: "dial", Err: errors.New("s3cret")}),
+			`login_error="*fmt.wrapError: *net.OpError: *errors.errorString"`,
+		},
+	} {
+		s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+			ho.Authenticate = func(*http.Request) (httpadapter.Principal, error) { return httpadapter.Principal{}, c.err }
+		})
+		s.do("GET", "/v1/task/list", "")
+		if log := s.log.String(); !strings.Contains(log, c.want) || strings.Contains(log, "s3cret") {
+			t.Errorf("%s: the log is %s, want %s", name, log, c.want)
+		}
+	}
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Authenticate = func(*http.Request) (httpadapter.Principal, error) {
+			return httpadapter.Principal{}, tracking.ErrUnauthorized
+		}
+	})
+	s.do("GET", "/v1/task/list", "")
+	if log := s.log.String(); !strings.Contains(log, "status=401") || strings.Contains(log, "login_error") {
+		t.Errorf("a login that says no by the code is logged as %s", log)
+	}
+}
+
+// TestURLs: what Go gives is what the API gives, and create has it already.
+func TestURLs(t *testing.T) {
+	for _, base := range []string{"https://shop.example/here", ""} {
+		s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.BaseURL, ho.Prefix = base, "/delivery" })
+		create := func() (id, url string) {
+			data := s.data(s.app("POST", "/delivery/v1/task/create", `{"type":2,"drop":{"address":"x"}}`, "Idempotency-Key: k"))
+			url, _ = data["tracking_url"].(string)
+			return text(data, "task", "task_id"), url
+		}
+		id, made := create()
+		if again, url := create(); again != id || url != made {
+			t.Errorf("asked for again it is %s %s, want %s %s", again, url, id, made)
+		}
+		row := `{"tasks":[{"type":2,"drop":{"address":"x"},"key":"k"}]}`
+		if url := text(s.data(s.app("POST", "/delivery/v1/task/batch", row)), "results", 0, "tracking_url"); url != made {
+			t.Errorf("in a batch it is %s, want %s", url, made)
+		}
+		token, err := s.svc.TaskLink(t.Context(), tracking.TaskID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		invited := text(s.data(s.app("POST", "/delivery/v1/invite_user", `{"user_id":"ravi"}`)), "url")
+		host := ""
+		if base == "" {
+			host = s.url
+		}
+		if got := host + s.h.TrackingURL(token); got != made || got != text(s.data(s.app("GET",
+			"/delivery/v1/task/trackingurl/"+id, "")), "webUrl") {
+			t.Errorf("with BaseURL %q the page is %s, want %s", base, got, made)
+		}
+		if got := host + s.h.JoinURL(path.Base(invited)); got != invited {
+			t.Errorf("with BaseURL %q the invite is %s, want %s", base, got, invited)
+		}
+		if got, want := s.h.SignInURL("t"), base+"/delivery/board/#signin=t"; got != want {
+			t.Errorf("with BaseURL %q the board is %s, want %s", base, got, want)
+		}
+		s.data(s.app("POST", "/delivery/v1/task/trackingurl/revoke", `{"task_id":"`+id+`"}`))
+		if _, url := create(); url != "" {
+			t.Errorf("the link was revoked, and create answers %s", url)
+		}
+	}
+}
+
 func TestPublicPages(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
 		ho.FrameAncestors = []string{"https://shop.example", "'self'"}
@@ -215,14 +368,17 @@ func TestPublicPages(t *testing.T) {
 	link := s.link(task)
 	page := s.do("GET", link, "")
 	for name, want := range map[string]string{
-		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "Referrer-Policy": "strict-origin-when-cross-origin", "X-Robots-Tag": "noindex, nofollow", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "",
+		"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
+		"Referrer-Policy": "strict-origin-when-cross-origin", "X-Robots-Tag": "noindex, nofollow",
+		"X-Content-Type-Options": "nosniff", "X-Frame-Options": "",
 	} {
 		if got := page.header.Get(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 	csp := page.header.Get("Content-Security-Policy")
-	if !strings.HasPrefix(csp, "default-src 'none'; ") || !strings.HasSuffix(csp, "frame-ancestors https://shop.example 'self'") || strings.Contains(csp, "unsafe") {
+	if !strings.HasPrefix(csp, "default-src 'none'; ") ||
+		!strings.HasSuffix(csp, "frame-ancestors https://shop.example 'self'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("CSP: %s", csp)
 	}
 	for _, no := range []string{"<b>", "secret note", "Asha", "+91", task} {
@@ -243,7 +399,8 @@ func TestPublicPages(t *testing.T) {
 	}
 	s.data(s.app("POST", "/v1/task/trackingurl/revoke", `{"task_id":"`+task+`"}`))
 	revoked := s.do("GET", link, "")
-	if unknown.status != 404 || revoked.status != 404 || unknown.body != revoked.body || unknown.header.Get("Content-Security-Policy") != revoked.header.Get("Content-Security-Policy") {
+	if unknown.status != 404 || revoked.status != 404 || unknown.body != revoked.body ||
+		unknown.header.Get("Content-Security-Policy") != revoked.header.Get("Content-Security-Policy") {
 		t.Errorf("unknown: %d %s\nrevoked: %d %s", unknown.status, unknown.body, revoked.status, revoked.body)
 	}
 	if r := s.do("GET", link+"/state", ""); r.status != 404 || r.sameButID() != state.sameButID() {
@@ -254,7 +411,8 @@ func TestPublicPages(t *testing.T) {
 	}
 
 	expiring := s.link(s.newTask(""))
-	s.data(s.app("POST", "/v1/task/complete", `{"task_id":"`+text(s.data(s.app("GET", "/v1/task/list?limit=1", "")), "task_list", 0, "task_id")+`"}`))
+	s.data(s.app("POST", "/v1/task/complete",
+		`{"task_id":"`+text(s.data(s.app("GET", "/v1/task/list?limit=1", "")), "task_list", 0, "task_id")+`"}`))
 	if r := s.do("GET", expiring, ""); r.status != 200 || !strings.Contains(r.body, "Delivered") {
 		t.Errorf("after the end: %d %s", r.status, r.body)
 	}
@@ -264,7 +422,8 @@ func TestPublicPages(t *testing.T) {
 	}
 
 	join, driver := s.do("GET", "/join/t0ken", ""), s.do("GET", "/driver/", "")
-	if join.status != 200 || !strings.Contains(join.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") || strings.Contains(join.body, "t0ken") || join.body != driver.body {
+	if join.status != 200 || !strings.Contains(join.header.Get("Content-Security-Policy"), "frame-ancestors 'none'") ||
+		strings.Contains(join.body, "t0ken") || join.body != driver.body {
 		t.Errorf("join: %d %v %s", join.status, join.header, join.body)
 	}
 	if r := s.do("GET", "/driver?apikey=key-a", ""); r.status != 308 || r.header.Get("Location") != "/driver/" {
@@ -281,7 +440,8 @@ func TestPublicPages(t *testing.T) {
 			}
 		}
 	}
-	if r := s.do("GET", "/driver/sw.js", ""); r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/javascript") {
+	if r := s.do("GET", "/driver/sw.js", ""); r.status != 200 ||
+		!strings.HasPrefix(r.header.Get("Content-Type"), "text/javascript") {
 		t.Errorf("service worker: %d %v", r.status, r.header)
 	}
 	if r := s.do("GET", "/track/assets/nothing.js", ""); r.status != 404 {
@@ -289,7 +449,8 @@ func TestPublicPages(t *testing.T) {
 	}
 }
 
-// TestCallerGone: whoever hangs up before the answer is no error of the server's, and cannot fill its log with them.
+// TestCallerGone: whoever hangs up before the answer is no error of the server's, and cannot fill
+// its log with them.
 func TestCallerGone(t *testing.T) {
 	s := newServer(t)
 	gone, hangUp := context.WithCancel(t.Context())
@@ -303,7 +464,8 @@ func TestCallerGone(t *testing.T) {
 		before := len(s.log.String())
 		w := httptest.NewRecorder()
 		s.h.ServeHTTP(w, httptest.NewRequestWithContext(c.ctx, "GET", "/v1/task/list?apikey=key-a", nil))
-		if line := s.log.String()[before:]; w.Code != 503 || !strings.Contains(line, c.level) || !strings.Contains(line, "status=503") {
+		if line := s.log.String()[before:]; w.Code != 503 || !strings.Contains(line, c.level) ||
+			!strings.Contains(line, "status=503") {
 			t.Errorf("%v: %d, %s", c.ctx.Err(), w.Code, line)
 		}
 	}
@@ -311,7 +473,9 @@ func TestCallerGone(t *testing.T) {
 	// Nor is he who hangs up while he is being answered.
 	before := len(s.log.String())
 	s.h.ServeHTTP(deafWriter{httptest.NewRecorder()}, httptest.NewRequest("GET", "/v1/task/list?apikey=key-a", nil))
-	if line := s.log.String()[before:]; !strings.Contains(line, "level=INFO") || !strings.Contains(line, "status=200") || !strings.Contains(line, "broken_off=true") || strings.Contains(line, "code=") {
+	if line := s.log.String()[before:]; !strings.Contains(line, "level=INFO") ||
+		!strings.Contains(line, "status=200") || !strings.Contains(line, "broken_off=true") ||
+		strings.Contains(line, "code=") {
 		t.Errorf("broken off: %s", line)
 	}
 }

@@ -20,7 +20,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// longPath is a store whose fixes are made while they are read, so that only what the adapter holds shows in memory.
+// longPath is a store whose fixes are made while they are read, so that only what the adapter holds
+// shows in memory.
 type longPath struct {
 	tracking.Store
 	n     int
@@ -28,7 +29,8 @@ type longPath struct {
 	peak  func()
 }
 
-func (p *longPath) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+func (p *longPath) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID,
+	r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
 	return func(yield func(tracking.Fix, error) bool) {
 		for i := range p.n {
 			if p.after > 0 && i == p.after {
@@ -38,7 +40,10 @@ func (p *longPath) Fixes(ctx context.Context, app tracking.AppID, driver trackin
 			if i%10_000 == 0 && p.peak != nil {
 				p.peak()
 			}
-			f := tracking.Fix{LngLat: tracking.LngLat{Lng: 80 + float64(i)*1e-6, Lat: 13}, Time: r.From.Add(time.Duration(i) * time.Second), EventID: "e\"<"}
+			f := tracking.Fix{
+				LngLat: tracking.LngLat{Lng: 80 + float64(i)*1e-6, Lat: 13},
+				Time:   r.From.Add(time.Duration(i) * time.Second), EventID: "e\"<",
+			}
 			if !yield(f, nil) {
 				return
 			}
@@ -54,11 +59,13 @@ func (p *longPath) get(t *testing.T) (*http.Response, tracking.TripID) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet()})
+	h, err := httpadapter.New(svc, &httpadapter.Options{
+		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet(),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi"}); err != nil {
+	if _, err := svc.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "ravi"}); err != nil {
 		t.Fatal(err)
 	}
 	trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{})
@@ -123,7 +130,8 @@ func TestHistoryBrokenOff(t *testing.T) {
 func TestEmptyHistory(t *testing.T) {
 	res, trip := (&longPath{}).get(t)
 	b, err := io.ReadAll(res.Body)
-	if want := fmt.Sprintf(`{"message":"Trip History","success":true,"data":{"loc":[],"tracking_id":"T","trip_id":%q}}`+"\n", trip); err != nil || string(b) != want {
+	if want := fmt.Sprintf(`{"message":"Trip History","success":true,"data":{"loc":[],"tracking_id":"T","trip_id":%q}}`+
+		"\n", trip); err != nil || string(b) != want {
 		t.Errorf("%s, %v", b, err)
 	}
 }
@@ -136,11 +144,13 @@ func TestHistoryFailsInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := &syncBuffer{}
-	h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, Logger: loggerTo(log)})
+	h, err := httpadapter.New(svc, &httpadapter.Options{
+		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: loggerTo(log),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi"}); err != nil {
+	if _, err := svc.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "ravi"}); err != nil {
 		t.Fatal(err)
 	}
 	trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{})
@@ -158,7 +168,9 @@ func TestHistoryFailsInTime(t *testing.T) {
 		{panics: true, status: 500},
 	} {
 		p.fail, p.panics = c.err, c.panics
-		for _, target := range []string{"/v1/task?task_id=a", "/v1/triphistory/" + string(trip.ID), "/v1/task/list?apikey=stored"} {
+		for _, target := range []string{
+			"/v1/task?task_id=a", "/v1/triphistory/" + string(trip.ID), "/v1/task/list?apikey=stored",
+		} {
 			if !strings.Contains(target, "?") {
 				target += "?x=1"
 			}
@@ -217,7 +229,8 @@ func (s *failingStore) KeyByHash(ctx context.Context, hash tracking.Hash) (track
 	return s.Store.KeyByHash(ctx, hash)
 }
 
-func (s *failingStore) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+func (s *failingStore) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID,
+	r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
 	return func(yield func(tracking.Fix, error) bool) {
 		if err := s.do(); err != nil {
 			yield(tracking.Fix{}, err)

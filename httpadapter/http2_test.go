@@ -68,8 +68,8 @@ func serveHTTP2(t *testing.T, h http.Handler) (transport *http.Transport, stop f
 	}
 }
 
-// TestHTTP2Silence: in HTTP/2 a write's deadline ends the stream even when nothing is being written. A stream that is silent for longer than a write may
-// take lives on.
+// TestHTTP2Silence: in HTTP/2 a write's deadline ends the stream even when nothing is being
+// written. A stream that is silent for longer than a write may take lives on.
 func TestHTTP2Silence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
@@ -77,7 +77,9 @@ func TestHTTP2Silence(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer svc.Close(t.Context())
-		created, err := svc.CreateTask(t.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "12 River Street"}})
+		created, err := svc.CreateTask(t.Context(), tracking.NewTask{
+			Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "12 River Street"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +87,9 @@ func TestHTTP2Silence(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := httpadapter.New(svc, &httpadapter.Options{WriteTimeout: time.Second, Heartbeat: time.Minute, Logger: quiet()})
+		h, err := httpadapter.New(svc, &httpadapter.Options{
+			WriteTimeout: time.Second, Heartbeat: time.Minute, Logger: quiet(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,13 +123,16 @@ func TestHTTP2Silence(t *testing.T) {
 // slowPath is a store that reads a path slowly.
 type slowPath struct{ tracking.Store }
 
-func (p *slowPath) Fixes(_ context.Context, _ tracking.AppID, _ tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+func (p *slowPath) Fixes(_ context.Context, _ tracking.AppID, _ tracking.DriverID,
+	r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
 	return func(yield func(tracking.Fix, error) bool) {
 		for i := range 2000 {
 			if i%500 == 0 {
 				time.Sleep(time.Minute) // of the bubble
 			}
-			if !yield(tracking.Fix{LngLat: tracking.LngLat{Lng: 80, Lat: 13}, Time: r.From.Add(time.Duration(i) * time.Second)}, nil) {
+			if !yield(tracking.Fix{
+				LngLat: tracking.LngLat{Lng: 80, Lat: 13}, Time: r.From.Add(time.Duration(i) * time.Second),
+			}, nil) {
 				return
 			}
 		}
@@ -140,20 +147,23 @@ func TestHTTP2SlowStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer svc.Close(t.Context())
-		if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "ravi"}); err != nil {
+		if _, err := svc.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "ravi"}); err != nil {
 			t.Fatal(err)
 		}
 		trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, WriteTimeout: time.Second, Logger: quiet()})
+		h, err := httpadapter.New(svc, &httpadapter.Options{
+			Keys: map[string]httpadapter.Principal{"k": {}}, WriteTimeout: time.Second, Logger: quiet(),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		transport, stop := serveHTTP2(t, h)
 		defer stop()
-		req, err := http.NewRequestWithContext(t.Context(), "GET", "http://track.example/v1/triphistory/"+string(trip.ID)+"?apikey=k", nil)
+		req, err := http.NewRequestWithContext(t.Context(), "GET",
+			"http://track.example/v1/triphistory/"+string(trip.ID)+"?apikey=k", nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// failing is a store whose recording of fixes fails when told to: before or after it has happened, as when the outcome of a commit is unknown.
+// failing is a store whose recording of fixes fails when told to: before or after it has happened,
+// as when the outcome of a commit is unknown.
 type failing struct {
 	tracking.Store
 	calls  atomic.Int64
@@ -36,7 +37,8 @@ func (f *failing) RecordFixes(ctx context.Context, app tracking.AppID, b trackin
 	return rec, err
 }
 
-// TestPhonesKeepWhatIsNotCommitted: while the store cannot answer, no app is told that its positions have been taken, however far it got; sent again, they are all there once.
+// TestPhonesKeepWhatIsNotCommitted: while the store cannot answer, no app is told that its
+// positions have been taken, however far it got; sent again, they are all there once.
 func TestPhonesKeepWhatIsNotCommitted(t *testing.T) {
 	never := func(int64) bool { return false }
 	for name, store := range map[string]*failing{
@@ -59,7 +61,7 @@ func TestPhonesKeepWhatIsNotCommitted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			joined, err := svc.Join(t.Context(), tracking.Join{Token: inv.Token})
+			joined, err := svc.Join(t.Context(), tracking.JoinRequest{Token: inv.Token})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,11 +73,13 @@ func TestPhonesKeepWhatIsNotCommitted(t *testing.T) {
 			}
 			var records []string
 			for i := range fixes {
-				records = append(records, fmt.Sprintf(`{"lat":13,"lon":%.5f,"timestamp":%d}`, 80+float64(i)*1e-5, begin.Unix()+int64(i)))
+				records = append(records,
+					fmt.Sprintf(`{"lat":13,"lon":%.5f,"timestamp":%d}`, 80+float64(i)*1e-5, begin.Unix()+int64(i)))
 			}
 			store.calls.Store(0)
 			send := func() int {
-				r := httptest.NewRequest("POST", "/ingest/"+joined.IngestToken, strings.NewReader("["+strings.Join(records, ",")+"]"))
+				r := httptest.NewRequest("POST", "/ingest/"+joined.IngestToken,
+					strings.NewReader("["+strings.Join(records, ",")+"]"))
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
 				if w.Code == 503 && w.Header().Get("Retry-After") == "" {

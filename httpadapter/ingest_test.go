@@ -11,24 +11,44 @@ func (s *server) phone(id string) (token, ingest string) {
 	s.Helper()
 	inv := s.data(s.app("POST", "/v1/invite_user", fmt.Sprintf(`{"user_id":%q}`, id)))
 	link := text(inv, "url")
-	joined := s.data(s.do("POST", "/v1/driver/join", fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:])))
+	joined := s.data(s.do("POST", "/v1/driver/join",
+		fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:])))
 	token = text(joined, "token")
 	s.data(s.asDriver(token, "POST", "/v1/driver/availability", `{"availability":true}`))
 	return token, strings.TrimPrefix(text(joined, "ingest_url"), s.base)
 }
 
-// TestPhoneApps: each app's request records a fix for the driver whose token it is, and gets the answer that the app expects.
+// TestPhoneApps: each app's request records a fix for the driver whose token it is, and gets the
+// answer that the app expects.
 func TestPhoneApps(t *testing.T) {
 	s := newServer(t)
 	unix := s.clock.Now().Unix()
 	iso := s.clock.Now().Format("2006-01-02T15:04:05Z")
 	for i, c := range []struct{ app, method, query, contentType, body, answer string }{
-		{"Traccar Client 8", "POST", "?id=other&timestamp=%[1]d&lat=13.0&lon=80.%[2]d&speed=0.0&bearing=0.0&altitude=0&accuracy=8.0&batt=87", "", "", ""},
-		{"Traccar Client 9", "POST", "", "application/json", `{"location":{"timestamp":"%[3]s","coords":{"latitude":13.0,"longitude":80.%[2]d,"accuracy":5,"speed":-1,"heading":-1},"battery":{"level":-1}},"device_id":"other"}`, ""},
-		{"Traccar Client 10", "POST", "", "application/x-www-form-urlencoded", "id=other&lat=13.0&lon=80.%[2]d&timestamp=%[1]d&accuracy=5.0&batt=80.0", ""},
+		{
+			"Traccar Client 8", "POST",
+			"?id=other&timestamp=%[1]d&lat=13.0&lon=80.%[2]d&speed=0.0&bearing=0.0&altitude=0&accuracy=8.0&batt=87",
+			"", "", "",
+		},
+		{
+			"Traccar Client 9", "POST", "", "application/json",
+			`{"location":{"timestamp":"%[3]s","coords":{"latitude":13.0,"longitude":80.%[2]d,"accuracy":5,"speed":-1,"heading":-1},"battery":{"level":-1}},"device_id":"other"}`,
+			"",
+		},
+		{
+			"Traccar Client 10", "POST", "", "application/x-www-form-urlencoded",
+			"id=other&lat=13.0&lon=80.%[2]d&timestamp=%[1]d&accuracy=5.0&batt=80.0", "",
+		},
 		{"GPSLogger", "GET", "?lat=13.0&lon=80.%[2]d&timestamp=%[1]d&speed_unit=ms", "", "", ""},
-		{"OwnTracks", "POST", "?u=x&d=y", "application/json", `{"_type":"location","tid":"zz","lat":13.0,"lon":80.%[2]d,"tst":%[1]d}`, "[]"},
-		{"Overland", "POST", "", "application/json", `{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[80.%[2]d,13.0]},"properties":{"timestamp":"%[3]s","device_id":"other"}}]}`, `{"result":"ok"}`},
+		{
+			"OwnTracks", "POST", "?u=x&d=y", "application/json",
+			`{"_type":"location","tid":"zz","lat":13.0,"lon":80.%[2]d,"tst":%[1]d}`, "[]",
+		},
+		{
+			"Overland", "POST", "", "application/json",
+			`{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[80.%[2]d,13.0]},"properties":{"timestamp":"%[3]s","device_id":"other"}}]}`,
+			`{"result":"ok"}`,
+		},
 	} {
 		id := fmt.Sprintf("d%d", i)
 		_, ingest := s.phone(id)
@@ -43,7 +63,8 @@ func TestPhoneApps(t *testing.T) {
 			t.Errorf("%s: %d %q", c.app, r.status, r.body)
 		}
 		d := s.data(s.app("GET", "/v1/users/driver?driver_id="+id, ""))
-		if want := 80 + float64(10+i)/100; at(d, "driver", "lnglat", 0) != want || at(d, "driver", "lnglat", 1) != 13.0 {
+		if want := 80 + float64(10+i)/100; at(d, "driver", "lnglat", 0) != want ||
+			at(d, "driver", "lnglat", 1) != 13.0 {
 			t.Errorf("%s: driver at %v, want %v", c.app, at(d, "driver", "lnglat"), want)
 		}
 	}
@@ -53,8 +74,16 @@ func TestPhonesAreNeverRefused(t *testing.T) {
 	s := newServer(t)
 	token, ingest := s.phone("ravi")
 	for _, c := range []struct{ method, target, body string }{
-		{"POST", ingest, "nonsense"}, {"POST", ingest, `{"_type":"waypoint"}`}, {"POST", ingest, ""}, {"GET", ingest, ""}, {"HEAD", ingest, ""}, {"POST", ingest + "?a=%zz;b&a&a", "%zz"}, {"POST", ingest + "?lat=NaN&lon=1", ""}, {"POST", ingest, `{"locations":[1,{"a":{}}]}`},
-		{"POST", ingest + "?" + strings.Repeat("x", 9000), ""}, {"POST", ingest + "?apikey=nobody", ""}, {"POST", ingest, "\xff\xfe"},
+		{"POST", ingest, "nonsense"}, {
+			"POST", ingest, `{"_type":"waypoint"}`,
+		}, {"POST", ingest, ""}, {"GET", ingest, ""}, {"HEAD", ingest, ""}, {
+			"POST", ingest + "?a=%zz;b&a&a", "%zz",
+		}, {"POST", ingest + "?lat=NaN&lon=1", ""}, {
+			"POST", ingest, `{"locations":[1,{"a":{}}]}`,
+		},
+		{"POST", ingest + "?" + strings.Repeat("x", 9000), ""}, {
+			"POST", ingest + "?apikey=nobody", "",
+		}, {"POST", ingest, "\xff\xfe"},
 	} {
 		if r := s.do(c.method, c.target, c.body); r.status != 200 {
 			t.Errorf("%s %.60s %s: %d %s", c.method, c.target, c.body, r.status, r.body)
@@ -75,11 +104,13 @@ func TestPhonesAreNeverRefused(t *testing.T) {
 	}
 
 	profile := s.do("GET", ingest+".properties", "")
-	if profile.status != 200 || profile.header.Get("Content-Type") != "text/plain; charset=utf-8" || !strings.Contains(profile.body, s.base+ingest) {
+	if profile.status != 200 || profile.header.Get("Content-Type") != "text/plain; charset=utf-8" ||
+		!strings.Contains(profile.body, s.base+ingest) {
 		t.Errorf("profile: %d %v %s", profile.status, profile.header, profile.body)
 	}
 	phone := s.data(s.asDriver(token, "GET", "/v1/driver/phone", ""))
-	if text(phone, "ingest_url") != s.base+ingest || len(texts(phone["apps"], "name")) != 5 || !strings.Contains(text(phone, "apps", 0, "link"), "org.traccar.client://") {
+	if text(phone, "ingest_url") != s.base+ingest || len(texts(phone["apps"], "name")) != 5 ||
+		!strings.Contains(text(phone, "apps", 0, "link"), "org.traccar.client://") {
 		t.Errorf("set-up links: %v", phone)
 	}
 
@@ -92,9 +123,12 @@ func TestALongQueueOfAPhone(t *testing.T) {
 	_, ingest := s.phone("ravi")
 	var records []string
 	for i := range 2500 { // more than one call of the service takes
-		records = append(records, fmt.Sprintf(`{"id":"x","lat":13,"lon":%.5f,"timestamp":%d}`, 80+float64(i)*1e-5, s.clock.Now().Unix()-2500+int64(i)))
+		records = append(records,
+			fmt.Sprintf(`{"id":"x","lat":13,"lon":%.5f,"timestamp":%d}`, 80+float64(i)*1e-5,
+				s.clock.Now().Unix()-2500+int64(i)))
 	}
-	if r := s.do("POST", ingest, "["+strings.Join(records, ",")+"]", "Content-Type: application/json"); r.status != 200 {
+	if r := s.do("POST", ingest, "["+strings.Join(records, ",")+"]",
+		"Content-Type: application/json"); r.status != 200 {
 		t.Fatalf("%d %s", r.status, r.body)
 	}
 	if d := s.data(s.app("GET", "/v1/users/driver?driver_id=ravi", "")); at(d, "driver", "lnglat", 0) != 80.02499 {

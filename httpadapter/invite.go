@@ -1,27 +1,35 @@
 package httpadapter
 
-import "github.com/seed-8aba7b13/tracking"
+import (
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
+)
 
-func (h *Handler) invite(r *request) (answer, error) {
-	o, err := r.optionalJSON()
-	if err != nil {
-		return nil, err
+// inviteDriver leaves as it is what is absent.
+type inviteDriver struct {
+	Name   *string            `json:"name"`
+	Mobile *string            `json:"mobile"`
+	Email  *string            `json:"email"`
+	UserID *tracking.DriverID `json:"user_id"`
+}
+
+// Check looks at what no tag says.
+func (b *inviteDriver) Check(o strict.Object) {
+	if b.UserID != nil && *b.UserID == "" {
+		o.Fail("user_id", "must not be empty; leave it out to have one made")
 	}
-	n := tracking.NewInvite{Name: optionalText(o, "name"), Mobile: optionalText(o, "mobile"), Email: optionalText(o, "email")}
-	if id, ok := o.Text("user_id"); ok {
-		if id == "" {
-			o.Fail("user_id", "must not be empty; leave it out to have one made")
-		}
-		n.DriverID = tracking.DriverID(id)
-	}
-	if err := o.Err(); err != nil {
-		return nil, err
+}
+
+func (h *Handler) invite(r *request, b inviteDriver) (answer, error) {
+	n := tracking.NewInvite{Name: b.Name, Mobile: b.Mobile, Email: b.Email}
+	if b.UserID != nil {
+		n.DriverID = *b.UserID
 	}
 	made, err := r.svc.InviteDriver(r.Context(), n)
 	if err != nil {
 		return nil, err
 	}
-	return ok("Invite Created", invitation{h.base(r) + "/join/" + made.Token, made.Code, made.DriverID})
+	return ok("Invite Created", invitation{joinURL(h.base(r), made.Token), made.Code, made.DriverID})
 }
 
 type invitation struct {
@@ -30,30 +38,36 @@ type invitation struct {
 	UserID tracking.DriverID `json:"user_id"`
 }
 
-// join makes tokens out of an invite. Whatever is not one that is live gets one and the same answer; only what cannot be an invite at all, such as a list, is invalid.
-func (h *Handler) join(r *request) (answer, error) {
-	o, err := r.json()
-	if err != nil {
-		return nil, err
-	}
-	j := tracking.Join{Source: h.source(r)}
-	code, ok1 := o.Digits("invite_code")
-	token, ok2 := o.Lookup("invite")
-	j.Nonce, _ = o.Text("nonce")
+// joinDriver names an invite by its code or by the token in its link.
+type joinDriver struct {
+	Code  *string `json:"invite_code" strict:"digits"`
+	Token *string `json:"invite" strict:"lookup"`
+	Nonce string  `json:"nonce"`
+}
+
+// Check looks at what no tag says.
+func (b *joinDriver) Check(o strict.Object) {
 	switch {
-	case ok1 && ok2:
+	case b.Code != nil && b.Token != nil:
 		o.Fail("invite", "and invite_code exclude each other")
-	case ok1 && code == "":
+	case b.Code != nil && *b.Code == "":
 		o.Fail("invite_code", "must not be empty")
-	case ok2 && token == "":
+	case b.Token != nil && *b.Token == "":
 		o.Fail("invite", "must not be empty")
-	case !ok1 && !ok2:
+	case b.Code == nil && b.Token == nil:
 		o.Fail("invite_code", "or invite is required")
 	}
-	if err := o.Err(); err != nil {
-		return nil, err
+}
+
+// join makes tokens out of an invite. Whatever is not one that is live gets one and the same
+// answer; only what cannot be an invite at all, such as a list, is invalid.
+func (h *Handler) join(r *request, b joinDriver) (answer, error) {
+	j := tracking.JoinRequest{Source: h.source(r), Nonce: b.Nonce}
+	if b.Code != nil {
+		j.Code = *b.Code
+	} else {
+		j.Token = *b.Token
 	}
-	j.Code, j.Token = code, token
 	joined, err := h.svc.Join(r.Context(), j)
 	if err != nil {
 		return nil, err

@@ -27,8 +27,11 @@ func TestJoin(t *testing.T) {
 	want := fresh(`{"invite_code":"000000"}`)
 	s.check("no live code", want, 404, "")
 	dead := []string{
-		`{"invite_code":12345}`, `{"invite_code":"12345"}`, `{"invite_code":-5}`, `{"invite_code":99999999999999999999}`, `{"invite_code":"abc"}`, `{"invite_code":"\u0000"}`, fmt.Sprintf(`{"invite_code":"%.0f "}`, code), fmt.Sprintf(`{"invite_code":"0%.0f"}`, code),
-		fmt.Sprintf(`{"invite_code":%.0f}`, oldCode), fmt.Sprintf(`{"invite":%q}`, oldToken), `{"invite":"nobody"}`, `{"invite":"\u0000"}`, fmt.Sprintf(`{"invite":"%.0f"}`, code), fmt.Sprintf(`{"invite_code":%q}`, token),
+		`{"invite_code":12345}`, `{"invite_code":"12345"}`, `{"invite_code":-5}`,
+		`{"invite_code":99999999999999999999}`, `{"invite_code":"abc"}`, `{"invite_code":"\u0000"}`,
+		fmt.Sprintf(`{"invite_code":"%.0f "}`, code), fmt.Sprintf(`{"invite_code":"0%.0f"}`, code),
+		fmt.Sprintf(`{"invite_code":%.0f}`, oldCode), fmt.Sprintf(`{"invite":%q}`, oldToken), `{"invite":"nobody"}`,
+		`{"invite":"\u0000"}`, fmt.Sprintf(`{"invite":"%.0f"}`, code), fmt.Sprintf(`{"invite_code":%q}`, token),
 	}
 	for _, body := range dead {
 		if r := fresh(body); r.status != 404 || r.sameButID() != want.sameButID() {
@@ -36,8 +39,11 @@ func TestJoin(t *testing.T) {
 		}
 	}
 	for body, field := range map[string]string{
-		`{}`: "invite_code", `{"invite_code":true}`: "invite_code", `{"invite_code":1.5}`: "invite_code", `{"invite_code":[]}`: "invite_code", `{"invite_code":""}`: "invite_code", `{"invite":7}`: "invite", `{"invite":""}`: "invite",
-		`{"invite":"a","invite_code":1}`: "invite", `{"invite":"a","nonce":7}`: "nonce", `{"invite":"a","nonce":"` + strings.Repeat("x", 129) + `"}`: "nonce",
+		`{}`: "invite_code", `{"invite_code":true}`: "invite_code", `{"invite_code":1.5}`: "invite_code",
+		`{"invite_code":[]}`: "invite_code", `{"invite_code":""}`: "invite_code", `{"invite":7}`: "invite",
+		`{"invite":""}`:                  "invite",
+		`{"invite":"a","invite_code":1}`: "invite", `{"invite":"a","nonce":7}`: "nonce",
+		`{"invite":"a","nonce":"` + strings.Repeat("x", 129) + `"}`: "nonce",
 	} {
 		s.check(body, fresh(body), 400, field)
 	}
@@ -48,7 +54,10 @@ func TestJoin(t *testing.T) {
 	if again := fresh(join); again.body != first.body {
 		t.Errorf("asked again: %s, want %s", again.body, first.body)
 	}
-	for _, body := range []string{fmt.Sprintf(`{"invite_code":%.0f}`, code), fmt.Sprintf(`{"invite_code":%.0f,"nonce":"m"}`, code), fmt.Sprintf(`{"invite":%q}`, token)} {
+	for _, body := range []string{
+		fmt.Sprintf(`{"invite_code":%.0f}`, code), fmt.Sprintf(`{"invite_code":%.0f,"nonce":"m"}`, code),
+		fmt.Sprintf(`{"invite":%q}`, token),
+	} {
 		if r := fresh(body); r.sameButID() != want.sameButID() {
 			t.Errorf("used: %s", r.body)
 		}
@@ -73,7 +82,8 @@ func TestCodesAreLimitedBySource(t *testing.T) {
 	}
 	for _, addrs := range [][]string{
 		{"192.0.2.1", "192.0.2.1", "::ffff:192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.1"},
-		{"2001:db8::1", "2001:db8::2", "2001:db8::3%eth0", "2001:db8:0:0:ffff::4", "2001:db8::5", "2001:db8::6"}, // one /64
+		// one /64
+		{"2001:db8::1", "2001:db8::2", "2001:db8::3%eth0", "2001:db8:0:0:ffff::4", "2001:db8::5", "2001:db8::6"},
 	} {
 		s.clock.Advance(time.Hour)
 		for i, addr := range addrs {
@@ -90,5 +100,7 @@ func TestCodesAreLimitedBySource(t *testing.T) {
 	}
 	s.check("another source", from("2001:db8:0:1::1"), 404, "")
 	inv := s.data(s.app("POST", "/v1/invite_user", ""))
-	s.check("a link from there", s.do("POST", "/v1/driver/join", `{"invite":"`+strings.TrimPrefix(text(inv, "url"), s.base+"/join/")+`"}`, "X-Forwarded-For: 192.0.2.1"), 200, "")
+	s.check("a link from there",
+		s.do("POST", "/v1/driver/join", `{"invite":"`+strings.TrimPrefix(text(inv, "url"), s.base+"/join/")+`"}`,
+			"X-Forwarded-For: 192.0.2.1"), 200, "")
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
 )
 
-// notice is what a driver is told, with what is needed to act on it as it is now. A task that has gone to another driver, and a request that is
-// no longer open, are named and not shown.
+// notice is what a driver is told, with what is needed to act on it as it is now. A task that has
+// gone to another driver, and a request that is no longer open, are named and not shown.
 type notice struct {
 	ID         int64               `json:"id"`
 	Kind       tracking.NoticeKind `json:"kind"`
@@ -68,7 +68,8 @@ func (h *Handler) driverNotices(r *request) (answer, error) {
 	return ok("Notifications", noticeFeed{Notices: notices, After: after})
 }
 
-// noticeFeed is a part of a feed. With Reset the caller's place in it is lost, and Tasks and Requests say how things stand.
+// noticeFeed is a part of a feed. With Reset the caller's place in it is lost, and Tasks and
+// Requests say how things stand.
 type noticeFeed struct {
 	Notices  []notice      `json:"notifications"`
 	After    int64         `json:"after"` // where to go on
@@ -105,9 +106,9 @@ func (h *Handler) notices(r *request, after int64) (list []notice, lost bool, er
 				return nil, false, err
 			}
 			if t.DriverID == r.driver {
-				shown := taskOf(t)
+				shown := h.taskOf(t)
 				if !t.Open() {
-					shown = shown.withoutContacts()
+					shown = shown.done()
 				}
 				w.Task = &shown
 			}
@@ -130,7 +131,8 @@ func (h *Handler) notices(r *request, after int64) (list []notice, lost bool, er
 	return list, lost, nil
 }
 
-// startAnew is what a caller needs whose place is lost. The place to go on from is read first: what comes after it is told again, nothing is missed.
+// startAnew is what a caller needs whose place is lost. The place to go on from is read first: what
+// comes after it is told again, nothing is missed.
 func (h *Handler) startAnew(r *request) (noticeFeed, error) {
 	feed := noticeFeed{Notices: []notice{}, Reset: true}
 	for {
@@ -154,13 +156,19 @@ func (h *Handler) startAnew(r *request) (noticeFeed, error) {
 	return feed, err
 }
 
-// noticeStream sends a feed as server-sent events: "notice" for each, with its id; "reset" when the caller's place is lost.
+// noticeStream sends a feed as server-sent events: "notice" for each, with its id; "reset" when the
+// caller's place is lost.
 type noticeStream struct {
 	after int64
 	given bool // the caller has a place to lose
 	token string
 }
 
+// noticeLook is how often a stream looks for notices that another process has given: the net under
+// wake-ups.
+const noticeLook = 900 * time.Millisecond
+
+// write streams a driver's feed, from the place that the client names, until it goes.
 func (s noticeStream) write(h *Handler, w *recorder, r *request) error {
 	wake, closed, stop := r.svc.Wakeups(tracking.Subject{Kind: tracking.KindDriver, ID: string(r.driver)})
 	defer stop()
@@ -186,7 +194,8 @@ func (s noticeStream) write(h *Handler, w *recorder, r *request) error {
 			if err != nil {
 				return err // it comes again
 			}
-			s.after, s.given = feed.After, feed.After > 0 // when nothing is kept there is no place, and it is not lost again
+			// when nothing is kept there is no place, and it is not lost again
+			s.after, s.given = feed.After, feed.After > 0
 			if events, err = appendEvent(events, "reset", s.after, feed); err != nil {
 				return err
 			}
@@ -202,24 +211,41 @@ func (s noticeStream) write(h *Handler, w *recorder, r *request) error {
 			return nil
 		}
 		if len(notices) < maxNotices {
-			select {
-			case <-wake:
-			case <-beat.C:
-				if out.send([]byte(": still here\n\n")) != nil {
-					return nil
-				}
-			case <-closed:
-				return nil
-			case <-r.Context().Done():
+			if !s.waits(r, out, beat, wake, closed) {
 				return nil
 			}
 			// A token that was revoked meanwhile ends the stream; coming again, the app learns why.
-			if _, id, err := h.svc.AuthenticateDriver(r.Context(), tracking.AppToken, s.token); err != nil || id != r.driver {
+			if _, id, err := h.svc.AuthenticateDriver(r.Context(), tracking.TokenApp, s.token); err != nil ||
+				id != r.driver {
 				return nil
 			}
 		}
 		if notices, lost, err = h.notices(r, s.after); err != nil {
 			return nil
+		}
+	}
+}
+
+// waits waits for what may be news, and says meanwhile that the stream is there. It is false when the
+// stream is to end.
+func (s noticeStream) waits(r *request, out eventWriter, beat *time.Ticker, wake, closed <-chan struct{}) bool {
+	look := time.NewTicker(noticeLook)
+	defer look.Stop()
+	for {
+		select {
+		case <-wake:
+			return true
+		case <-look.C:
+			if more, lost, err := r.svc.Notices(r.Context(), r.driver, s.after, 1); err != nil || len(more) > 0 ||
+				lost && s.given {
+				return true
+			}
+		case <-beat.C:
+			return out.send([]byte(": still here\n\n")) == nil
+		case <-closed:
+			return false
+		case <-r.Context().Done():
+			return false
 		}
 	}
 }

@@ -21,20 +21,31 @@ import (
 func TestNoticeHoldsAll(t *testing.T) {
 	s := newServer(t)
 	token := s.newDriver("ravi")
-	id := text(s.data(s.app("POST", "/v1/task/create", `{"type":3,"pickup":{"lnglat":[80.26,13],"address":"Depot"},"drop":{"lnglat":[80.27,13.08],"address":"12 Beach Road","customer":{"name":"Asha","mobile":"+91 98"}},"customer":{"name":"Desk","mobile":"1"},"notes":"Ring twice","order_id":"#1"}`)), "task", "task_id")
+	id := text(s.data(s.app("POST", "/v1/task/create",
+		`{"type":3,"pickup":{"lnglat":[80.26,13],"address":"Depot"},"drop":{"lnglat":[80.27,13.08],"address":"12 Beach Road","customer":{"name":"Asha","mobile":"+91 98"}},"customer":{"name":"Desk","mobile":"1"},"notes":"Ring twice","order_id":"#1"}`)), "task", "task_id")
 	s.data(s.assign(id, "ravi"))
 	const desc = `<p onclick=x()>Gate <b>4</b></p><img src=https://a.example/p.png><script>y()</script><a href=javascript:z()>no</a><a href=https://b.example/map>map</a><iframe src=/></iframe>`
-	s.data(s.app("POST", "/v1/assign_trip", `{"tracking_id":"T","user_id":"ravi","message":"Go","dest":"12 Beach Road","desc":`+quote(desc)+`}`))
+	s.data(s.app("POST", "/v1/assign_trip",
+		`{"tracking_id":"T","user_id":"ravi","message":"Go","dest":"12 Beach Road","desc":`+quote(desc)+`}`))
 	r := s.asDriver(token, "GET", "/v1/driver/notifications", "")
 	list := s.data(r)["notifications"].([]any)
 	want := []any{
 		map[string]any{
 			"id": at(list, 0, "id"), "kind": "assigned", "time": "2026-03-14T09:00:00.000Z", "task_id": id,
 			"task": map[string]any{
-				"task_id": id, "type": 3.0, "time": "2026-03-14T09:00:00.000Z", "notes": "Ring twice", "status": "assigned", "outcome": "", "reason": "", "order_id": "#1", "driver_id": "ravi",
-				"pickup":     map[string]any{"lnglat": []any{80.26, 13.0}, "address": "Depot", "customer": map[string]any{"name": "Desk", "mobile": "1"}},
-				"drop":       map[string]any{"lnglat": []any{80.27, 13.08}, "address": "12 Beach Road", "customer": map[string]any{"name": "Asha", "mobile": "+91 98"}},
-				"created_at": "2026-03-14T09:00:00.000Z", "updated_at": "2026-03-14T09:00:00.000Z", "assigned_at": "2026-03-14T09:00:00.000Z",
+				"task_id": id, "type": 3.0, "time": "2026-03-14T09:00:00.000Z", "notes": "Ring twice",
+				"status": "assigned", "outcome": "", "reason": "", "reason_code": "", "order_id": "#1", "driver_id": "ravi",
+				"customer_note": "", "retry_of": "", "retried_by": "",
+				"pickup": map[string]any{
+					"lnglat": []any{80.26, 13.0}, "address": "Depot",
+					"customer": map[string]any{"name": "Desk", "mobile": "1"},
+				},
+				"drop": map[string]any{
+					"lnglat": []any{80.27, 13.08}, "address": "12 Beach Road",
+					"customer": map[string]any{"name": "Asha", "mobile": "+91 98"},
+				},
+				"created_at": "2026-03-14T09:00:00.000Z", "updated_at": "2026-03-14T09:00:00.000Z", "version": 2.0,
+				"assigned_at": "2026-03-14T09:00:00.000Z", "phase": "assigned",
 			},
 		},
 		map[string]any{
@@ -58,8 +69,9 @@ func TestNoticeHoldsAll(t *testing.T) {
 	}
 }
 
-// TestNoticesResumed: while notices are written from several sides, a reader whose stream breaks at any point and is resumed with its last id, and one who
-// polls, each see every notice once and in order.
+// TestNoticesResumed: while notices are written from several sides, a reader whose stream breaks at
+// any point and is resumed with its last id, and one who polls, each see every notice once and in
+// order.
 func TestNoticesResumed(t *testing.T) {
 	s := newServer(t)
 	token := s.newDriver("ravi")
@@ -126,7 +138,8 @@ func TestNoticesResumed(t *testing.T) {
 			t.Errorf("%d comes before %d", a, b)
 		}
 	}
-	if end := s.notices(token, "?after="+polled[len(polled)-1]); len(end["notifications"].([]any)) != 0 || len(polled) != total {
+	if end := s.notices(token, "?after="+polled[len(polled)-1]); len(end["notifications"].([]any)) != 0 ||
+		len(polled) != total {
 		t.Errorf("%d notices, and then %v", len(polled), end)
 	}
 }
@@ -140,7 +153,8 @@ func number(t *testing.T, s string) int {
 	return n
 }
 
-// TestNoticesPurged: a place older than what is kept begins anew, once, with what is so now; then things go on.
+// TestNoticesPurged: a place older than what is kept begins anew, once, with what is so now; then
+// things go on.
 func TestNoticesPurged(t *testing.T) {
 	for _, kept := range []bool{true, false} {
 		t.Run(fmt.Sprint("some kept ", kept), func(t *testing.T) {
@@ -174,7 +188,9 @@ func TestNoticesPurged(t *testing.T) {
 			}
 
 			got := s.notices(token, "?after="+second)
-			if got["reset"] != true || len(got["notifications"].([]any)) != 0 || text(got, "task_list", 0, "task_id") != task || text(got, "task_list", 0, "drop", "customer", "mobile") != "+91 98" {
+			if got["reset"] != true || len(got["notifications"].([]any)) != 0 ||
+				text(got, "task_list", 0, "task_id") != task ||
+				text(got, "task_list", 0, "drop", "customer", "mobile") != "+91 98" {
 				t.Errorf("after a purge: %v", got)
 			}
 			if again := s.notices(token, fmt.Sprintf("?after=%.0f", got["after"])); kept && again["reset"] != false {
@@ -186,7 +202,8 @@ func TestNoticesPurged(t *testing.T) {
 
 			v := s.listen(token, second)
 			event, data := v.next()
-			if event != "reset" || !strings.Contains(data, `"reset":true`) || !strings.Contains(data, `"task_id":"`+task+`"`) {
+			if event != "reset" || !strings.Contains(data, `"reset":true`) ||
+				!strings.Contains(data, `"task_id":"`+task+`"`) {
 				t.Errorf("%s %s", event, data)
 			}
 			for range 3 { // silence, and signs that the stream lives

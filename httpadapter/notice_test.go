@@ -24,31 +24,40 @@ func (s *server) notices(token, query string) map[string]any {
 func TestNotices(t *testing.T) {
 	s := newServer(t)
 	token := s.newDriver("ravi")
-	if r := s.asDriver(token, "GET", "/v1/driver/notifications", ""); r.body != `{"message":"Notifications","success":true,"data":{"notifications":[],"after":0,"reset":false}}`+"\n" {
+	if r := s.asDriver(token, "GET", "/v1/driver/notifications",
+		""); r.body != `{"message":"Notifications","success":true,"data":{"notifications":[],"after":0,"reset":false}}`+
+		"\n" {
 		t.Errorf("none: %s", r.body)
 	}
 	task := s.newTask(`,"notes":"Ring twice"`)
 	s.data(s.assign(task, "ravi"))
-	s.data(s.app("POST", "/v1/assign_trip", `{"tracking_id":"T","user_id":"ravi","message":"Go","desc":"<b>x<script>"}`))
+	s.data(s.app("POST", "/v1/assign_trip",
+		`{"tracking_id":"T","user_id":"ravi","message":"Go","desc":"<b>x<script>"}`))
 	got := s.notices(token, "")
 	list := got["notifications"]
 	if d := cmp.Diff([]string{"assigned", "trip_request"}, texts(list, "kind")); d != "" {
 		t.Fatalf("(-want +got)\n%s", d)
 	}
-	if text(list, 0, "task_id") != task || text(list, 0, "task", "notes") != "Ring twice" || text(list, 0, "task", "drop", "customer", "mobile") != "+91 98" || text(list, 0, "time") != "2026-03-14T09:00:00.000Z" {
+	if text(list, 0, "task_id") != task || text(list, 0, "task", "notes") != "Ring twice" ||
+		text(list, 0, "task", "drop", "customer", "mobile") != "+91 98" ||
+		text(list, 0, "time") != "2026-03-14T09:00:00.000Z" {
 		t.Errorf("assigned: %v", at(list, 0))
 	}
-	if text(list, 1, "tracking_id") != "T" || text(list, 1, "request", "message") != "Go" || text(list, 1, "request", "desc") != "<b>x<script>" || text(list, 1, "request", "desc_html") != "<b>x</b>" {
+	if text(list, 1, "tracking_id") != "T" || text(list, 1, "request", "message") != "Go" ||
+		text(list, 1, "request", "desc") != "<b>x<script>" || text(list, 1, "request", "desc_html") != "<b>x</b>" {
 		t.Errorf("request: %v", at(list, 1))
 	}
 	first, last := at(list, 0, "id").(float64), got["after"].(float64)
 	if at(list, 1, "id") != last || last <= first {
 		t.Errorf("ids %v, %v; after %v", first, at(list, 1, "id"), last)
 	}
-	if again := s.notices(token, fmt.Sprintf("?after=%.0f", first)); !slices.Equal(texts(again["notifications"], "kind"), []string{"trip_request"}) {
+	if again := s.notices(token,
+		fmt.Sprintf("?after=%.0f", first)); !slices.Equal(texts(again["notifications"], "kind"),
+		[]string{"trip_request"}) {
 		t.Errorf("after the first: %v", again)
 	}
-	if none := s.notices(token, fmt.Sprintf("?after=%.0f", last)); len(none["notifications"].([]any)) != 0 || none["after"] != last || none["reset"] != false {
+	if none := s.notices(token, fmt.Sprintf("?after=%.0f", last)); len(none["notifications"].([]any)) != 0 ||
+		none["after"] != last || none["reset"] != false {
 		t.Errorf("after the last: %v", none)
 	}
 
@@ -56,13 +65,15 @@ func TestNotices(t *testing.T) {
 	s.newDriver("meena")
 	s.data(s.assign(task, "meena"))
 	got = s.notices(token, "")
-	if list := got["notifications"]; at(list, 0, "task") != nil || text(list, 2, "kind") != "unassigned" || at(list, 2, "task") != nil || text(list, 2, "task_id") != task {
+	if list := got["notifications"]; at(list, 0, "task") != nil || text(list, 2, "kind") != "unassigned" ||
+		at(list, 2, "task") != nil || text(list, 2, "task_id") != task {
 		t.Errorf("after it moved: %v", list)
 	}
 
 	// A place that there is not: how things stand now, and where to go on.
 	lost := s.notices(token, "?after=999999")
-	if lost["reset"] != true || lost["after"] != got["after"] || len(lost["notifications"].([]any)) != 0 || text(lost, "requests", 0, "tracking_id") != "T" {
+	if lost["reset"] != true || lost["after"] != got["after"] || len(lost["notifications"].([]any)) != 0 ||
+		text(lost, "requests", 0, "tracking_id") != "T" {
 		t.Errorf("lost: %v", lost)
 	}
 	for _, v := range []string{"-1", "abc", "", "01", "99999999999999999999"} {
@@ -95,7 +106,8 @@ func (s *server) listen(token, last string) *viewer {
 	return &viewer{s, res, bufio.NewReader(res.Body), stop, ""}
 }
 
-// TestNoticeStream: what is told arrives at once, and a stream resumed with its last id misses and repeats nothing.
+// TestNoticeStream: what is told arrives at once, and a stream resumed with its last id misses and
+// repeats nothing.
 func TestNoticeStream(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.Heartbeat = 5 * time.Millisecond })
 	token := s.newDriver("ravi")
@@ -103,7 +115,8 @@ func TestNoticeStream(t *testing.T) {
 	v := s.listen(token, "")
 	s.data(s.assign(task, "ravi"))
 	event, data := v.next()
-	if event != "notice" || !strings.Contains(data, `"kind":"assigned"`) || !strings.Contains(data, `"mobile":"+91 98"`) {
+	if event != "notice" || !strings.Contains(data, `"kind":"assigned"`) ||
+		!strings.Contains(data, `"mobile":"+91 98"`) {
 		t.Fatalf("%s %s", event, data)
 	}
 	if !strings.HasPrefix(data, `{"id":`+v.id+`,`) {

@@ -26,7 +26,8 @@ type openapiDoc struct {
 	}
 }
 
-// The description has the routes of the table, no other ones, each for the same callers. The files of the web front ends are not part of it.
+// The description has the routes of the table, no other ones, each for the same callers. The files
+// of the web front ends are not part of it.
 func TestOpenAPIRoutes(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
 		ho.Health = func(context.Context) error { return nil }
@@ -36,7 +37,8 @@ func TestOpenAPIRoutes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.status != 200 || r.body != string(file) || r.header.Get("Content-Type") != "application/json; charset=utf-8" || r.header.Get("Cache-Control") != "no-store" {
+	if r.status != 200 || r.body != string(file) || r.header.Get("Content-Type") != "application/json; charset=utf-8" ||
+		r.header.Get("Cache-Control") != "no-store" {
 		t.Fatalf("served: %d %v", r.status, r.header)
 	}
 
@@ -95,9 +97,11 @@ func TestOpenAPIRoutes(t *testing.T) {
 
 // pathParameters are those of the document's components that stand in a path.
 var pathParameters = map[string]string{
-	"#/components/parameters/TaskID": "task_id",
-	"#/components/parameters/TripID": "trip_id",
-	"#/components/parameters/Token":  "token",
+	"#/components/parameters/TaskID":    "task_id",
+	"#/components/parameters/TripID":    "trip_id",
+	"#/components/parameters/Token":     "token",
+	"#/components/parameters/ProofKind": "kind",
+	"#/components/parameters/ProofID":   "id",
 }
 
 // The description names every code with its status, and no other code.

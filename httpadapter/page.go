@@ -14,22 +14,27 @@ func (h *Handler) trackPage(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	state, err := encode(viewOf(v))
+	state, err := encode(h.view(v))
 	if err != nil {
 		return nil, err
 	}
-	site, own := h.opts.Sites[v.App]
-	if !own {
-		site = h.opts.Site
-	}
+	site := h.site(v.App).For(v.OrderID, string(v.TaskID))
 	page, err := h.fronts.Tracking(site, r.path["token"], state, r.Header.Get("Accept-Language"), h.now())
 	return htmlPage(page), err
 }
 
-// driverPage is the app that drivers work with. Behind an invite's link it takes the invite from the address; the server does not look at it,
-// so that opening a link, as previews do, changes and tells nothing.
+// driverPage is the app that drivers work with. Behind an invite's link it takes the invite from
+// the address; the server does not look at it, so that opening a link, as previews do, changes and
+// tells nothing.
 func (h *Handler) driverPage(r *request) (answer, error) {
 	page, err := h.fronts.Driver(h.opts.Site, r.Header.Get("Accept-Language"), h.now())
+	return htmlPage(page), err
+}
+
+func (h *Handler) boardPage(r *request) (answer, error) {
+	page, err := h.fronts.Board(h.opts.Site, r.Header.Get("Accept-Language"), h.now(), web.BoardOptions{
+		Keys: h.ownKeys, Geocodes: h.svc.Options().Geocoder != nil, SilentAfter: h.svc.Options().MaxFixAge,
+	})
 	return htmlPage(page), err
 }
 
@@ -42,7 +47,8 @@ func (p htmlPage) write(h *Handler, w *recorder, r *request) error {
 	return nil
 }
 
-// writeErrorPage is an error on a page. It is the same for every link that is not valid, so it has no request id; the log line has.
+// writeErrorPage is an error on a page. It is the same for every link that is not valid, so it has
+// no request id; the log line has.
 func (h *Handler) writeErrorPage(w http.ResponseWriter, r *request, status int) {
 	if status == http.StatusNotFound {
 		if page, err := h.fronts.Gone(h.opts.Site, r.Header.Get("Accept-Language")); err == nil {
@@ -80,24 +86,50 @@ func (h *Handler) asset(r *request) (answer, error) {
 	return served(func(w http.ResponseWriter, hr *http.Request) { h.fronts.ServeAsset(w, hr, r.path["file"]) }), nil
 }
 
+// baseMap serves a map of streets that a Site has.
+func (h *Handler) baseMap(r *request) (answer, error) {
+	m, ok := h.maps[r.path["file"]]
+	if !ok {
+		return nil, errNoPath
+	}
+	return served(func(w http.ResponseWriter, hr *http.Request) { m.ServeHTTP(steady{w, h}, hr) }), nil
+}
+
+// steady gives each write its time, for bodies that are written in many.
+type steady struct {
+	http.ResponseWriter
+	h *Handler
+}
+
+func (w steady) Write(b []byte) (int, error) {
+	w.h.extend(w.ResponseWriter)
+	return w.ResponseWriter.Write(b)
+}
+
 func (h *Handler) worker(*request) (answer, error) { return served(h.fronts.ServeWorker), nil }
 
 func (h *Handler) manifest(*request) (answer, error) {
 	return served(func(w http.ResponseWriter, hr *http.Request) { h.fronts.ServeManifest(w, hr, h.opts.Site) }), nil
 }
 
-// toDriver sends those who left out the last slash to the app. What else the address holds stays behind.
-func (h *Handler) toDriver(*request) (answer, error) {
-	return served(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", h.opts.Site.Prefix+"/driver/")
-		w.Header().Set("Cache-Control", "no-store")
-		w.WriteHeader(http.StatusPermanentRedirect)
-	}), nil
+// toFront sends those who left out the last slash to a front. What else the address holds stays
+// behind.
+func (h *Handler) toFront(path string) func(*request) (answer, error) {
+	return func(*request) (answer, error) {
+		return served(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", h.opts.Site.Prefix+path)
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusPermanentRedirect)
+		}), nil
+	}
 }
 
 func (h *Handler) health(r *request) (answer, error) {
 	if err := h.opts.Health(r.Context()); err != nil {
-		return nil, &tracking.Error{Code: tracking.ErrUnavailable, Message: "The service is not healthy; see its log.", RetryAfter: 5 * time.Second, Err: err}
+		return nil, &tracking.Error{
+			Code: tracking.ErrUnavailable, Message: "The service is not healthy; see its log.",
+			RetryAfter: 5 * time.Second, Err: err,
+		}
 	}
 	return ok("OK", nil)
 }

@@ -18,14 +18,16 @@ type brokenStore struct {
 	broken atomic.Bool
 }
 
-func (s *brokenStore) Fixes(ctx context.Context, app tracking.AppID, d tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+func (s *brokenStore) Fixes(ctx context.Context, app tracking.AppID, d tracking.DriverID,
+	r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
 	if s.broken.Load() {
 		panic("store: nil map")
 	}
 	return s.Store.Fixes(ctx, app, d, r)
 }
 
-// TestLivePanic: what panics while a link is followed ends its streams and not the server. Viewers come again, for the stream has had no end.
+// TestLivePanic: what panics while a link is followed ends its streams and not the server. Viewers
+// come again, for the stream has had no end.
 func TestLivePanic(t *testing.T) {
 	store := &brokenStore{Store: memory.New()}
 	s := newServerOn(t, store)
@@ -49,7 +51,8 @@ func TestLivePanic(t *testing.T) {
 	}
 	store.broken.Store(true)
 	s.clock.Advance(time.Minute)
-	s.fix(token, 80.261, 13)
+	r = s.asDriver(token, "POST", "/v1/driver/fixes", `{"fixes":[{"lnglat":[80.261,13],"time":"2026-03-14T09:01:00Z"}]}`)
+	s.check("a fix, which is kept and then looked at", r, 500, "")
 	if event, data := v.next(); event != "EOF" {
 		t.Errorf("%s: %s", event, data)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// TestRecordedRequests sends what phone apps were recorded to send, each for a driver of its own. The driver is then where the request says, and nowhere if it says no place.
+// TestRecordedRequests sends what phone apps were recorded to send, each for a driver of its own.
+// The driver is then where the request says, and nowhere if it says no place.
 func TestRecordedRequests(t *testing.T) {
 	s := newServer(t)
 	now := s.clock.Now().Format("2006-01-02T15:04:05.000Z")
@@ -110,8 +111,8 @@ func (s *server) history(trip string) (list []string) {
 	return list
 }
 
-// TestANightOffDuty: a phone that goes on sending all night after its driver went off duty leaves a sign of life and nothing else, neither at once nor when the
-// night's queue comes in the morning.
+// TestANightOffDuty: a phone that goes on sending all night after its driver went off duty leaves a
+// sign of life and nothing else, neither at once nor when the night's queue comes in the morning.
 func TestANightOffDuty(t *testing.T) {
 	s := newServer(t)
 	s.clock.Advance(12 * time.Hour) // 21:00
@@ -123,9 +124,14 @@ func TestANightOffDuty(t *testing.T) {
 			{fmt.Sprintf("?lat=%v&lon=80&timestamp=%d", lat, unix), "", "", ""},
 			{"", fmt.Sprintf("id=1&lat=%v&lon=80&timestamp=%d", lat, unix+1), "application/x-www-form-urlencoded", ""},
 			{"", fmt.Sprintf(`{"_type":"location","lat":%v,"lon":80,"tst":%d}`, lat, unix+2), "application/json", "[]"},
-			{"", fmt.Sprintf(`{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[80,%v]},"properties":{"timestamp":"%s"}}]}`, lat, iso), "application/json", `{"result":"ok"}`},
+			{
+				"",
+				fmt.Sprintf(`{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[80,%v]},"properties":{"timestamp":"%s"}}]}`, lat, iso),
+				"application/json", `{"result":"ok"}`,
+			},
 		} {
-			if r := s.do("POST", ingest+c.query, c.body, "Content-Type: "+c.contentType); r.status != 200 || r.body != c.answer {
+			if r := s.do("POST", ingest+c.query, c.body, "Content-Type: "+c.contentType); r.status != 200 ||
+				r.body != c.answer {
 				t.Fatalf("%s%s: %d %s", c.query, c.body, r.status, r.body)
 			}
 		}
@@ -164,27 +170,34 @@ func TestANightOffDuty(t *testing.T) {
 		t.Errorf("events of the night: %s", after)
 	}
 
-	// In the morning: what was measured at night is dropped, and a trip that is said to have begun in the evening finds none of it.
+	// In the morning: what was measured at night is dropped, and a trip that is said to have begun
+	// in the evening finds none of it.
 	s.data(s.asDriver(token, "POST", "/v1/driver/availability", `{"availability":true}`))
 	send(13.001, evening.Add(3*time.Hour))
 	s.clock.Advance(time.Minute)
 	send(13.002, s.clock.Now())
-	other := text(s.data(s.asDriver(token, "POST", "/v1/driver/trips", `{"tracking_id":"U","at":"`+evening.Format(time.RFC3339)+`"}`)), "trip", "_id")
+	other := text(s.data(s.asDriver(token, "POST", "/v1/driver/trips",
+		`{"tracking_id":"U","at":"`+evening.Format(time.RFC3339)+`"}`)), "trip", "_id")
 	clock := s.clock.Now().Format("15:04:")
-	want := []string{"21:00:00 13", "21:00:01 13", "21:00:02 13", clock + "00 13.002", clock + "01 13.002", clock + "02 13.002"}
-	if d := cmp.Diff(want[3:], s.history(other)[max(0, len(s.history(other))-3):]); d != "" || len(s.history(other)) > len(want) {
+	want := []string{
+		"21:00:00 13", "21:00:01 13", "21:00:02 13", clock + "00 13.002", clock + "01 13.002", clock + "02 13.002",
+	}
+	if d := cmp.Diff(want[3:], s.history(other)[max(0, len(s.history(other))-3):]); d != "" ||
+		len(s.history(other)) > len(want) {
 		t.Errorf("a trip over the night has the path %v, want none of the night", s.history(other))
 	}
 }
 
-// TestLateForATrip: what was measured on a trip joins its path whenever it comes, also when the driver has long been off duty; what was measured after it does not.
+// TestLateForATrip: what was measured on a trip joins its path whenever it comes, also when the
+// driver has long been off duty; what was measured after it does not.
 func TestLateForATrip(t *testing.T) {
 	s := newServer(t)
 	token, ingest := s.phone("ravi")
 	start := s.clock.Now()
 	send := func(lat float64, after time.Duration) {
 		t.Helper()
-		if r := s.do("POST", fmt.Sprintf("%s?lat=%v&lon=80&timestamp=%d", ingest, lat, start.Add(after).Unix()), ""); r.status != 200 {
+		if r := s.do("POST", fmt.Sprintf("%s?lat=%v&lon=80&timestamp=%d", ingest, lat, start.Add(after).Unix()),
+			""); r.status != 200 {
 			t.Fatalf("%d %s", r.status, r.body)
 		}
 	}
@@ -198,7 +211,9 @@ func TestLateForATrip(t *testing.T) {
 	for _, minute := range []int{7, 3, 10, 11, 5, 3} {
 		send(13+float64(minute)/1000, time.Duration(minute)*time.Minute)
 	}
-	if d := cmp.Diff([]string{"09:00:00 13", "09:03:00 13.003", "09:05:00 13.005", "09:07:00 13.007", "09:10:00 13.01"}, s.history(trip)); d != "" {
+	if d := cmp.Diff([]string{
+		"09:00:00 13", "09:03:00 13.003", "09:05:00 13.005", "09:07:00 13.007", "09:10:00 13.01",
+	}, s.history(trip)); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
 
@@ -211,7 +226,8 @@ func TestLateForATrip(t *testing.T) {
 	}
 }
 
-// TestTrainAndOddFixes: a train at 70 m/s stays; a fix whose sign flipped, one at 0,0 and one of the future are neither live nor in the path.
+// TestTrainAndOddFixes: a train at 70 m/s stays; a fix whose sign flipped, one at 0,0 and one of
+// the future are neither live nor in the path.
 func TestTrainAndOddFixes(t *testing.T) {
 	s := newServer(t)
 	token, ingest := s.phone("ravi")
@@ -219,7 +235,8 @@ func TestTrainAndOddFixes(t *testing.T) {
 	begin := s.clock.Now()
 	send := func(lat, lng float64, second int) {
 		t.Helper()
-		if r := s.do("POST", fmt.Sprintf("%s?lat=%v&lon=%v&timestamp=%d", ingest, lat, lng, begin.Unix()+int64(second)), ""); r.status != 200 {
+		if r := s.do("POST", fmt.Sprintf("%s?lat=%v&lon=%v&timestamp=%d", ingest, lat, lng, begin.Unix()+int64(second)),
+			""); r.status != 200 {
 			t.Fatalf("%d %s", r.status, r.body)
 		}
 	}
@@ -252,13 +269,16 @@ func TestTrainAndOddFixes(t *testing.T) {
 	}
 }
 
-// FuzzIngest sends anything to a driver's ingest address. It is always taken, unless the method is none of the apps', and never breaks the server or the driver.
+// FuzzIngest sends anything to a driver's ingest address. It is always taken, unless the method is
+// none of the apps', and never breaks the server or the driver.
 func FuzzIngest(f *testing.F) {
 	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
 	if err != nil {
 		f.Fatal(err)
 	}
-	h, err := httpadapter.New(svc, &httpadapter.Options{Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet()})
+	h, err := httpadapter.New(svc, &httpadapter.Options{
+		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet(),
+	})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -266,7 +286,7 @@ func FuzzIngest(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	joined, err := svc.Join(f.Context(), tracking.Join{Token: inv.Token})
+	joined, err := svc.Join(f.Context(), tracking.JoinRequest{Token: inv.Token})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -275,12 +295,24 @@ func FuzzIngest(f *testing.F) {
 	}
 	for _, c := range [][4]string{
 		{"id=1&timestamp=1377177267&lat=60.0&lon=30.0&speed=0.0&bearing=0.0&accuracy=8.0&batt=87", "", "", ""},
-		{"", "application/x-www-form-urlencoded", "okhttp/4", "id=1&lat=37.42&lon=-122.08&timestamp=1750000000&speed=12.34&charge=false"},
+		{
+			"", "application/x-www-form-urlencoded", "okhttp/4",
+			"id=1&lat=37.42&lon=-122.08&timestamp=1750000000&speed=12.34&charge=false",
+		},
 		{"", "application/x-www-form-urlencoded", "", "id=1&notificationToken=x"},
-		{"", "application/json", "", `{"location":{"timestamp":"2025-06-15T13:45:12.862Z","coords":{"latitude":37.4,"longitude":-122.0,"speed":-1}},"device_id":"1"}`},
-		{"u=j&d=p", "application/json", "Owntracks", `{"_type":"location","lat":48.8,"lon":2.2,"tst":1733842245,"vel":6}`},
+		{
+			"", "application/json", "",
+			`{"location":{"timestamp":"2025-06-15T13:45:12.862Z","coords":{"latitude":37.4,"longitude":-122.0,"speed":-1}},"device_id":"1"}`,
+		},
+		{
+			"u=j&d=p", "application/json", "Owntracks",
+			`{"_type":"location","lat":48.8,"lon":2.2,"tst":1733842245,"vel":6}`,
+		},
 		{"", "application/json", "Owntracks", ``},
-		{"", "application/json", "Overland", `{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[-122.0,37.3]},"properties":{"timestamp":"2015-10-01T08:00:00-0700"}},{"properties":{"action":"visit"}}],"current":{}}`},
+		{
+			"", "application/json", "Overland",
+			`{"locations":[{"type":"Feature","geometry":{"type":"Point","coordinates":[-122.0,37.3]},"properties":{"timestamp":"2015-10-01T08:00:00-0700"}},{"properties":{"action":"visit"}}],"current":{}}`,
+		},
 		{"lat=NaN&lon=1e999&timestamp=99999999999999999999&;%zz", "text/plain", "", "\xff\x00[[[[{"},
 	} {
 		f.Add(true, c[0], c[1], c[2], []byte(c[3]), "")
@@ -312,11 +344,14 @@ func FuzzIngest(f *testing.F) {
 		if w.Code != want {
 			t.Errorf("%s ?%s: %d %s", method, query, w.Code, w.Body)
 		}
-		if typ := w.Header().Get("Content-Type"); strings.HasPrefix(typ, "application/json") && method != "HEAD" && !json.Valid(w.Body.Bytes()) {
+		if typ := w.Header().Get("Content-Type"); strings.HasPrefix(typ, "application/json") && method != "HEAD" &&
+			!json.Valid(w.Body.Bytes()) {
 			t.Errorf("the answer %q is no JSON", w.Body)
 		}
 		d, err := svc.Driver(t.Context(), "ravi")
-		if err != nil || d.Position.Located() && (!d.Position.Fix.LngLat.Valid() || d.Position.Fix.Time.After(time.Now().Add(3*time.Minute))) {
+		if err != nil ||
+			d.Position.Located() &&
+				(!d.Position.Fix.LngLat.Valid() || d.Position.Fix.Time.After(time.Now().Add(3*time.Minute))) {
 			t.Errorf("the driver is at %+v, %v", d.Position, err)
 		}
 		shown := httptest.NewRecorder()

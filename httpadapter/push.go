@@ -6,22 +6,19 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// driverPush takes what a browser's PushSubscription says of itself in JSON (W3C Push API).
-func (h *Handler) driverPush(r *request) (answer, error) {
-	o, err := r.json()
-	if err != nil {
-		return nil, err
-	}
-	sub := tracking.PushSubscription{Endpoint: o.ID("endpoint")}
-	if keys, ok := o.Object("keys"); ok {
-		sub.P256dh, sub.Auth = keys.ID("p256dh"), keys.ID("auth")
-	} else {
-		o.Fail("keys", "is required")
-	}
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	err = r.svc.SubscribePush(r.Context(), r.driver, sub)
+// subscribePush is what a browser's PushSubscription says of itself in JSON (W3C Push API).
+type subscribePush struct {
+	Endpoint string `json:"endpoint" strict:"id"`
+	Keys     struct {
+		P256dh string `json:"p256dh" strict:"id"`
+		Auth   string `json:"auth" strict:"id"`
+	} `json:"keys" strict:"required"`
+}
+
+func (h *Handler) driverPush(r *request, b subscribePush) (answer, error) {
+	err := r.svc.SubscribePush(r.Context(), r.driver, tracking.PushSubscription{
+		Endpoint: tracking.Secret(b.Endpoint), P256dh: b.Keys.P256dh, Auth: tracking.Secret(b.Keys.Auth),
+	})
 	var e *tracking.Error
 	if errors.As(err, &e) && (e.Field == "p256dh" || e.Field == "auth") {
 		return nil, &tracking.Error{Code: e.Code, Field: "keys." + e.Field, Message: "keys." + e.Message}
@@ -32,17 +29,13 @@ func (h *Handler) driverPush(r *request) (answer, error) {
 	return ok("Push subscribed", nil)
 }
 
-// driverPushEnd forgets a browser; one that is not known is nothing.
-func (h *Handler) driverPushEnd(r *request) (answer, error) {
-	o, err := r.json()
-	if err != nil {
-		return nil, err
-	}
-	endpoint := o.ID("endpoint")
-	if err := o.Err(); err != nil {
-		return nil, err
-	}
-	if err := r.svc.UnsubscribePush(r.Context(), r.driver, endpoint); err != nil {
+type unsubscribePush struct {
+	Endpoint string `json:"endpoint" strict:"id"`
+}
+
+// driverPushEnd forgets a browser; repeating it changes nothing.
+func (h *Handler) driverPushEnd(r *request, b unsubscribePush) (answer, error) {
+	if err := r.svc.UnsubscribePush(r.Context(), r.driver, tracking.Secret(b.Endpoint)); err != nil {
 		return nil, err
 	}
 	return ok("Push unsubscribed", nil)

@@ -8,7 +8,9 @@ import (
 
 // subscription is what a browser sends.
 func subscription(endpoint string) string {
-	return fmt.Sprintf(`{"endpoint":%q,"expirationTime":null,"keys":{"p256dh":%q,"auth":%q}}`, endpoint, "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", strings.Repeat("A", 22))
+	return fmt.Sprintf(`{"endpoint":%q,"expirationTime":null,"keys":{"p256dh":%q,"auth":%q}}`, endpoint,
+		"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+		strings.Repeat("A", 22))
 }
 
 func TestPush(t *testing.T) {
@@ -22,12 +24,13 @@ func TestPush(t *testing.T) {
 		}
 		var list []string
 		for _, p := range d.Push {
-			list = append(list, p.Endpoint)
+			list = append(list, string(p.Endpoint))
 		}
 		return list
 	}
 	for _, n := range []string{"1", "2", "1"} {
-		if r := s.asDriver(token, "POST", "/v1/driver/push", subscription("https://push.example/"+n)); r.body != `{"message":"Push subscribed","success":true}`+"\n" {
+		if r := s.asDriver(token, "POST", "/v1/driver/push",
+			subscription("https://push.example/"+n)); r.body != `{"message":"Push subscribed","success":true}`+"\n" {
 			t.Errorf("%d %s", r.status, r.body)
 		}
 	}
@@ -36,8 +39,16 @@ func TestPush(t *testing.T) {
 	}
 	good := subscription("https://push.example/3")
 	for _, c := range [][2]string{
-		{`{}`, "endpoint"}, {`{"endpoint":"https://push.example/3"}`, "keys"}, {`{"endpoint":7,"keys":{}}`, "endpoint"}, {subscription("http://push.example/3"), "endpoint"}, {strings.Replace(good, "BCVx", "BCVy", 1), "keys.p256dh"}, {strings.Replace(good, "AA", "!!", 1), "keys.auth"},
-		{strings.Replace(good, `"auth"`, `"Auth"`, 1), "keys.auth"}, {`{"endpoint":"https://push.example/3","keys":[]}`, "keys"},
+		{`{}`, "endpoint"}, {
+			`{"endpoint":"https://push.example/3"}`, "keys",
+		}, {`{"endpoint":7,"keys":{}}`, "endpoint"}, {
+			subscription("http://push.example/3"), "endpoint",
+		}, {
+			strings.Replace(good, "BCVx", "BCVy", 1), "keys.p256dh",
+		}, {strings.Replace(good, "AA", "!!", 1), "keys.auth"},
+		{strings.Replace(good, `"auth"`, `"Auth"`, 1), "keys.auth"}, {
+			`{"endpoint":"https://push.example/3","keys":[]}`, "keys",
+		},
 	} {
 		s.check(c[0], s.asDriver(token, "POST", "/v1/driver/push", c[0]), 400, c[1])
 	}

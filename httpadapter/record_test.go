@@ -1,6 +1,8 @@
 package httpadapter_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -25,8 +27,8 @@ type exchange struct {
 // keptBody is how many bytes of a body are kept.
 const keptBody = 1 << 20
 
-// recorded notes what h answers under the paths that openapi.json describes, a line of JSON each, in the folder that TRACKING_EXCHANGES names.
-// What is broken off is not noted.
+// recorded notes what h answers under the paths that openapi.json describes, a line of JSON each,
+// in the folder that TRACKING_EXCHANGES names. What is broken off is not noted.
 func recorded(t *testing.T, h http.Handler) http.Handler {
 	t.Helper()
 	dir := os.Getenv("TRACKING_EXCHANGES")
@@ -51,7 +53,16 @@ func recorded(t *testing.T, h http.Handler) http.Handler {
 			r.Body = teeBody{io.TeeReader(r.Body, sent), r.Body}
 		}
 		h.ServeHTTP(got, r)
-		e.Status, e.Header, e.RequestBody, e.Body, e.Cut = got.status, got.header, sent.b, got.body.b, sent.cut || got.body.cut
+		e.Status, e.Header, e.RequestBody, e.Body, e.Cut = got.status, got.header, sent.b, got.body.b, sent.cut ||
+			got.body.cut
+		if e.Header.Get("Content-Encoding") == "gzip" && len(e.Body) > 0 {
+			z, err := gzip.NewReader(bytes.NewReader(e.Body))
+			if err != nil {
+				t.Errorf("%s %s: %v", e.Method, e.URL, err)
+				return
+			}
+			e.Body, _ = io.ReadAll(z) // of a stream that was left, as far as it came
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		if err := out.Encode(e); err != nil {

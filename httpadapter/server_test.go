@@ -1,6 +1,7 @@
 package httpadapter_test
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"fmt"
@@ -56,7 +57,8 @@ func (b *syncBuffer) String() string {
 	return b.b.String()
 }
 
-// server is the service behind a real HTTP server, with two applications whose keys are key-a and key-b.
+// server is the service behind a real HTTP server, with two applications whose keys are key-a and
+// key-b.
 type server struct {
 	*testing.T
 	clock *fakeClock
@@ -77,11 +79,18 @@ func newServer(t *testing.T, setups ...setup) *server {
 
 func newServerOn(t *testing.T, store tracking.Store, setups ...setup) *server {
 	t.Helper()
-	s := &server{T: t, clock: &fakeClock{t: time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)}, log: &syncBuffer{}, base: "https://track.example"}
+	s := &server{
+		T: t, clock: &fakeClock{t: time.Date(2026, 3, 14, 9, 0, 0, 0, time.UTC)}, log: &syncBuffer{},
+		base: "https://track.example",
+	}
 	logger := slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	so := &tracking.Options{Now: s.clock.Now, Logger: logger, MaxFixAge: 5 * time.Minute, Secret: bytes.Repeat([]byte("s"), 32)}
+	so := &tracking.Options{
+		Now: s.clock.Now, Logger: logger, MaxFixAge: 5 * time.Minute, Secret: bytes.Repeat([]byte("s"), 32),
+	}
 	ho := &httpadapter.Options{
-		Keys:    map[string]httpadapter.Principal{"key-a": {App: "a", Actor: "key:a"}, "key-b": {App: "b", Actor: "key:b"}},
+		Keys: map[string]httpadapter.Principal{
+			"key-a": {App: "a", Actor: "key:a"}, "key-b": {App: "b", Actor: "key:b"},
+		},
 		BaseURL: s.base, Logger: logger,
 	}
 	for _, f := range setups {
@@ -137,11 +146,26 @@ func (s *server) do(method, target, body string, headers ...string) reply {
 		s.Fatalf("%s %s: %v", method, target, err)
 	}
 	defer res.Body.Close()
-	b, err := io.ReadAll(res.Body)
+	read := io.ReadAll
+	if method == "GET" && res.StatusCode == 200 && strings.HasPrefix(target, "/v1/live") { // it has no end
+		read = untilReady
+	}
+	b, err := read(res.Body)
 	if err != nil {
 		s.Fatalf("%s %s: %v", method, target, err)
 	}
 	return reply{res.StatusCode, res.Header, string(b)}
+}
+
+// untilReady reads the stream of an application up to where it has told all that there is.
+func untilReady(r io.Reader) (all []byte, err error) {
+	for lines := bufio.NewReader(r); ; {
+		line, err := lines.ReadString('\n')
+		all = append(all, line...)
+		if err != nil || line == "\n" && bytes.Contains(all, []byte("event: ready\n")) {
+			return all, err
+		}
+	}
 }
 
 // app calls as application a.
@@ -231,15 +255,18 @@ func (r reply) sameButID() string {
 // newTask creates a task at a point and returns its id.
 func (s *server) newTask(extra string) string {
 	s.Helper()
-	return text(s.data(s.app("POST", "/v1/task/create", `{"type":2,"drop":{"lnglat":[80.27,13.08],"address":"12 Beach Road","customer":{"name":"Asha","mobile":"+91 98"}}`+extra+`}`)), "task", "task_id")
+	return text(s.data(s.app("POST", "/v1/task/create",
+		`{"type":2,"drop":{"lnglat":[80.27,13.08],"address":"12 Beach Road","customer":{"name":"Asha","mobile":"+91 98"}}`+extra+`}`)), "task", "task_id")
 }
 
 // newDriver invites a driver of application a and lets him join; on duty unless off.
 func (s *server) newDriver(id string) (token string) {
 	s.Helper()
-	inv := s.data(s.app("POST", "/v1/invite_user", fmt.Sprintf(`{"user_id":%q,"name":"Ravi Kumar","mobile":"+91 44"}`, id)))
+	inv := s.data(s.app("POST", "/v1/invite_user",
+		fmt.Sprintf(`{"user_id":%q,"name":"Ravi Kumar","mobile":"+91 44"}`, id)))
 	link := text(inv, "url")
-	token = text(s.data(s.do("POST", "/v1/driver/join", fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:]))), "token")
+	token = text(s.data(s.do("POST", "/v1/driver/join",
+		fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:]))), "token")
 	s.data(s.asDriver(token, "POST", "/v1/driver/availability", `{"availability":true}`))
 	return token
 }
@@ -252,7 +279,8 @@ func (s *server) asDriver(token, method, target, body string) reply {
 // fix sends one position, taken now.
 func (s *server) fix(token string, lng, lat float64) {
 	s.Helper()
-	body := fmt.Sprintf(`{"fixes":[{"lnglat":[%v,%v],"time":%q}]}`, lng, lat, s.clock.Now().Format("2006-01-02T15:04:05.000Z"))
+	body := fmt.Sprintf(`{"fixes":[{"lnglat":[%v,%v],"time":%q}]}`, lng, lat,
+		s.clock.Now().Format("2006-01-02T15:04:05.000Z"))
 	s.data(s.asDriver(token, "POST", "/v1/driver/fixes", body))
 }
 

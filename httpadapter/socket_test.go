@@ -41,7 +41,8 @@ func (s *server) answer(c net.Conn) (reply, bool) {
 		s.Fatal(err)
 	}
 	_, err = r.ReadByte()
-	return reply{res.StatusCode, res.Header, string(b)}, errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err)
+	return reply{res.StatusCode, res.Header, string(b)},
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isReset(err)
 }
 
 func isReset(err error) bool {
@@ -112,7 +113,9 @@ func TestSlowPhone(t *testing.T) {
 	token, _ := s.phone("ravi")
 	start := time.Now()
 	c := s.dial()
-	io.WriteString(c, "POST /v1/driver/fixes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+"\r\nContent-Length: 50\r\n\r\n{\"fixes\":[")
+	io.WriteString(c,
+		"POST /v1/driver/fixes HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer "+token+
+			"\r\nContent-Length: 50\r\n\r\n{\"fixes\":[")
 	r, closed := s.answer(c)
 	s.check("slow phone", r, 400, "")
 	if took := time.Since(start); !closed || took < 6*timeout {
@@ -137,7 +140,9 @@ func TestBrokenOffBody(t *testing.T) {
 func TestRawTargets(t *testing.T) {
 	s := newServer(t)
 	for target, status := range map[string]int{
-		"//v1/task?apikey=key-a": 404, "/v1/../v1/task?apikey=key-a": 404, "/v1/task/?apikey=key-a": 404, "http://x/v1/task/list?apikey=key-a": 200, "/v1/task/list?apikey=key-a#x": 401, "/v1/task/list?apikey=key-a&x=\xff": 200,
+		"//v1/task?apikey=key-a": 404, "/v1/../v1/task?apikey=key-a": 404, "/v1/task/?apikey=key-a": 404,
+		"http://x/v1/task/list?apikey=key-a": 200, "/v1/task/list?apikey=key-a#x": 401,
+		"/v1/task/list?apikey=key-a&x=\xff": 200,
 	} {
 		c := s.dial()
 		io.WriteString(c, "GET "+target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
@@ -148,7 +153,8 @@ func TestRawTargets(t *testing.T) {
 	}
 }
 
-// TestNoHost: HTTP/1.0 knows callers who do not say whom they call. Their links lead to where they called.
+// TestNoHost: HTTP/1.0 knows callers who do not say whom they call. Their links lead to where they
+// called.
 func TestNoHost(t *testing.T) {
 	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.BaseURL = "" })
 	task := s.newTask("")
@@ -179,7 +185,9 @@ func TestEmptyChunks(t *testing.T) {
 		{"/v1/task/create?apikey=key-a", "application/json", "", 400},
 	} {
 		conn := s.dial()
-		io.WriteString(conn, "POST "+c.target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+c.typ+"\r\nTransfer-Encoding: chunked\r\n\r\n"+c.chunks+"0\r\n\r\n")
+		io.WriteString(conn,
+			"POST "+c.target+" HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: "+c.typ+
+				"\r\nTransfer-Encoding: chunked\r\n\r\n"+c.chunks+"0\r\n\r\n")
 		if r, _ := s.answer(conn); r.status != c.status {
 			t.Errorf("%s as %s, %q: %d, want %d: %s", c.target, c.typ, c.chunks, r.status, c.status, r.body)
 		}
@@ -190,7 +198,10 @@ func TestEmptyChunks(t *testing.T) {
 func TestNilBody(t *testing.T) {
 	s := newServer(t)
 	s.newDriver("ravi")
-	for target, status := range map[string]int{"/v1/invite_user?apikey=key-a": 200, "/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi": 200, "/v1/task/create?apikey=key-a": 400} {
+	for target, status := range map[string]int{
+		"/v1/invite_user?apikey=key-a": 200, "/v1/assign_trip?apikey=key-a&tracking_id=T&user_id=ravi": 200,
+		"/v1/task/create?apikey=key-a": 400,
+	} {
 		req, err := http.NewRequest("POST", target, nil)
 		if err != nil {
 			t.Fatal(err)

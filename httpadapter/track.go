@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
 )
 
 func (h *Handler) trackState(r *request) (answer, error) {
@@ -19,11 +20,25 @@ func (h *Handler) trackState(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Tracking", list{"tracking": viewOf(v)})
+	return smaller{"Tracking", true, list{"tracking": h.view(v)}}, nil
 }
 
-// trackLive streams the state of a link as server-sent events: "state" with each change, "end" after the last one. It answers 204 when all is over already,
-// at which browsers do not connect again.
+// customerNote is what the holder of a link writes to the driver.
+type customerNote struct {
+	Text string `json:"text" strict:"required"`
+}
+
+// trackNote tells the driver. The answer repeats nothing: the state of the link shows the note.
+func (h *Handler) trackNote(r *request, b customerNote) (answer, error) {
+	if err := r.svc.NoteFromCustomer(r.Context(), r.path["token"], b.Text); err != nil {
+		return nil, err
+	}
+	return ok("Note sent", nil)
+}
+
+// trackLive streams what a link shows as server-sent events: "state" at first and with each change,
+// "move" instead while the driver does nothing but move, "end" after the last one. It answers 204
+// when all is over already, at which browsers do not connect again.
 func (h *Handler) trackLive(r *request) (answer, error) {
 	if r.Method == http.MethodHead {
 		v, err := r.svc.Tracking(r.Context(), r.path["token"])
@@ -32,7 +47,7 @@ func (h *Handler) trackLive(r *request) (answer, error) {
 		}
 		return stream{over: v.Ended}, nil
 	}
-	f, leave, err := h.feeds.join(h.svc, r.path["token"], h.opts.MaxStreams)
+	f, leave, err := h.feeds.join(h.svc, r.path["token"], h.opts.MaxStreams, h.view)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +57,7 @@ func (h *Handler) trackLive(r *request) (answer, error) {
 		}
 	}()
 	at, changed := f.now()
-	for at.version == 0 && !at.done {
+	for at.frame == nil && !at.done {
 		select {
 		case <-changed:
 		case <-r.Context().Done():
@@ -51,9 +66,9 @@ func (h *Handler) trackLive(r *request) (answer, error) {
 		at, changed = f.now()
 	}
 	switch {
-	case at.version == 0 && at.err != nil:
+	case at.frame == nil && at.err != nil:
 		return nil, at.err
-	case at.version == 0:
+	case at.frame == nil:
 		return nil, errClosing
 	}
 	s := stream{feed: f, leave: leave, over: at.over}
@@ -62,8 +77,14 @@ func (h *Handler) trackLive(r *request) (answer, error) {
 }
 
 var (
-	errClosing     = &tracking.Error{Code: tracking.ErrUnavailable, Message: "The server is going down; try again.", RetryAfter: time.Second}
-	errManyViewers = &tracking.Error{Code: tracking.ErrRateLimited, Message: "Too many viewers follow this link; try again later, or ask for its state.", RetryAfter: 30 * time.Second}
+	errClosing = &tracking.Error{
+		Code: tracking.ErrUnavailable, Message: "The server is going down; try again.", RetryAfter: time.Second,
+	}
+	errManyViewers = &tracking.Error{
+		Code:       tracking.ErrRateLimited,
+		Message:    "Too many viewers follow this link; try again later, or ask for its state.",
+		RetryAfter: 30 * time.Second,
+	}
 )
 
 // stream is a live answer.
@@ -73,6 +94,8 @@ type stream struct {
 	over  bool
 }
 
+// write streams a link: its whole state first, and then what changes, until the end or until the
+// client goes.
 func (s stream) write(h *Handler, w *recorder, r *request) error {
 	if s.leave != nil {
 		defer s.leave()
@@ -84,34 +107,44 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 		w.WriteHeader(http.StatusNoContent)
 		return nil
 	}
-	out := h.startEvents(w)
+
+	w.Header().Add("Vary", "Accept-Encoding")
+	zip := gzipped.Accepts(r.Header)
+	if zip {
+		w.Header().Set("Content-Encoding", "gzip")
+	}
+	out := watcher{eventWriter: h.startEvents(w)}
 	defer out.end()
 	if r.Method == http.MethodHead {
 		return nil
 	}
-	if out.send([]byte("retry: 3000\n\n")) != nil {
+	if zip {
+		out.zip = gzipped.NewStream(w)
+	}
+	if out.say(retryEvent) != nil {
 		return nil // the viewer has gone
 	}
+
+	// The feed is shared by all who watch the link: show what is new of it, and wait.
 	beat := time.NewTicker(h.opts.Heartbeat)
 	defer beat.Stop()
-	for seen := 0; ; {
+	for {
 		at, changed := s.feed.now()
-		if at.version > seen {
-			seen = at.version
-			if out.send(at.event) != nil {
-				return nil
-			}
+		if gone, err := out.show(at); gone || err != nil {
+			return err
 		}
 		if at.done {
-			if at.over {
-				_ = out.send([]byte("event: end\ndata: {}\n\n"))
+			if at.over && out.say(endEvent) != nil {
+				return nil
 			}
-			return nil // else without an end, so that the viewer comes again
+			_ = out.close() // the viewer may have gone
+			return nil      // unless it is over without an end, so that the viewer comes again
 		}
 		select {
 		case <-changed:
+			beat.Reset(h.opts.Heartbeat)
 		case <-beat.C:
-			if out.send([]byte(": still here\n\n")) != nil {
+			if out.say(beatEvent) != nil {
 				return nil
 			}
 		case <-r.Context().Done():
@@ -140,8 +173,13 @@ func (h *Handler) startEvents(w *recorder) eventWriter {
 }
 
 func (e eventWriter) send(b []byte) error {
+	return e.flush(func() error { _, err := e.w.Write(b); return err })
+}
+
+// flush has something written, and sees to it that it goes out.
+func (e eventWriter) flush(write func() error) error {
 	e.h.extend(e.w)
-	if _, err := e.w.Write(b); err != nil {
+	if err := write(); err != nil {
 		return err
 	}
 	if err := e.rc.Flush(); err != nil {
@@ -154,7 +192,8 @@ func (e eventWriter) send(b []byte) error {
 // end gives the server time to end the answer.
 func (e eventWriter) end() { e.h.extend(e.w) }
 
-// feeds are the links that are being watched. All watchers of a link share one reader and one encoding of each state.
+// feeds are the links that are being watched. All watchers of a link share one reader and one
+// encoding of each change.
 type feeds struct {
 	log  *slog.Logger
 	mu   sync.Mutex
@@ -165,6 +204,7 @@ type feeds struct {
 type feed struct {
 	watchers int // guarded by feeds.mu
 	stop     context.CancelFunc
+	show     func(tracking.Tracking) view
 
 	mu      sync.Mutex
 	at      moment
@@ -173,11 +213,10 @@ type feed struct {
 
 // moment is what a feed has come to.
 type moment struct {
-	version int    // of the state; 0: none yet
-	event   []byte // the state as an event
-	over    bool   // it is the final one, or the link has died
-	done    bool   // nothing more comes
-	err     error  // why there is none
+	frame *frame // what is shown; nil: nothing yet
+	over  bool   // it is the final one, or the link has died
+	done  bool   // nothing more comes
+	err   error  // why there is none
 }
 
 func (f *feed) now() (moment, <-chan struct{}) {
@@ -194,14 +233,17 @@ func (f *feed) set(change func(*moment)) {
 	f.changed = make(chan struct{})
 }
 
-// join adds a watcher to the token's feed, which the first one starts and the last one to leave stops.
-func (fs *feeds) join(svc *tracking.Service, token string, limit int) (f *feed, leave func(), err error) {
+// join adds a watcher to the token's feed, which the first one starts and the last one to leave
+// stops.
+func (fs *feeds) join(
+	svc *tracking.Service, token string, limit int, show func(tracking.Tracking) view,
+) (f *feed, leave func(), err error) {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
 	f = fs.open[token]
 	if f == nil {
 		ctx, stop := context.WithCancel(context.Background()) // it outlives the call of the watcher who began it
-		f = &feed{stop: stop, changed: make(chan struct{})}
+		f = &feed{stop: stop, show: show, changed: make(chan struct{})}
 		fs.open[token] = f
 		go func() {
 			defer stop()
@@ -244,17 +286,15 @@ func (f *feed) follow(ctx context.Context, svc *tracking.Service, token string, 
 			f.set(func(m *moment) { m.err = err })
 		}
 	}()
+	var last *frame
 	for v, err := range svc.Follow(ctx, token) {
 		if err != nil {
 			f.set(func(m *moment) { m.err, m.over = err, errors.Is(err, tracking.ErrNotFound) })
 			return
 		}
-		body, err := encode(viewOf(v))
-		if err != nil {
-			f.set(func(m *moment) { m.err = err })
-			return
+		if next := f.show(v); last == nil || !reflect.DeepEqual(last.view, next) { // it may differ by less than is sent
+			last = newFrame(last, next)
 		}
-		event := slices.Concat([]byte("event: state\ndata: "), body, []byte("\n")) // the encoding ends with a newline, and has no other
-		f.set(func(m *moment) { m.version, m.event, m.over = m.version+1, event, v.Ended })
+		f.set(func(m *moment) { m.frame, m.over = last, v.Ended })
 	}
 }

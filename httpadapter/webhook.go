@@ -13,10 +13,12 @@ import (
 // WebhookOptions set up a webhook: see package webhook.
 type WebhookOptions = webhook.Options
 
-// Webhook makes a notifier that tells a URL of every event, after Standard Webhooks 1.0.0; package webhook says how. Each request is signed with every one of secrets,
-// which are "whsec_" and the base64 of 24 to 64 bytes: one, or two while receivers change from the old one to the new.
+// Webhook makes a notifier that tells a URL of every event, after Standard Webhooks 1.0.0; package
+// webhook says how. Each request is signed with every one of secrets, which are "whsec_" and the
+// base64 of 24 to 64 bytes: one, or two while receivers change from the old one to the new.
 //
-// Events hold ids. For requests that hold the rows as well, as the interface shows them, WebhookOptions.Fill is the Handler's:
+// Events hold ids. For requests that hold the rows as well, as the interface shows them,
+// WebhookOptions.Fill is the Handler's:
 //
 //	var h *httpadapter.Handler
 //	hook, err := httpadapter.Webhook(url, []string{secret}, &httpadapter.WebhookOptions{
@@ -30,7 +32,8 @@ func Webhook(url string, secrets []string, opts *WebhookOptions) (*webhook.Notif
 	return webhook.New(url, secrets, opts)
 }
 
-// VerifyWebhook is for receivers: it checks that a request with these headers and this body, as it came, was signed with one of secrets, not more than [webhook.Tolerance] from now.
+// VerifyWebhook is for receivers: it checks that a request with these headers and this body, as it
+// came, was signed with one of secrets, not more than [webhook.Tolerance] from now.
 func VerifyWebhook(h http.Header, body []byte, now time.Time, secrets ...string) error {
 	return webhook.Verify(h, body, now, secrets...)
 }
@@ -44,8 +47,10 @@ type filled struct {
 	Request *tripRequest `json:"request,omitempty"`
 }
 
-// Fill is an event with the rows that it names, as the interface shows them to an application and as they are now: under task, trip, driver, and for trip.requested under request.
-// What is not there any more is left out. Its result is for encoding as JSON. It serves as [WebhookOptions].Fill.
+// Fill is an event with the rows that it names, as the interface shows them to an application and
+// as they are now: under task, trip, driver, and for trip.requested under request. What is not
+// there any more is left out, and so is whoever has the id of a driver who is gone. Its result is
+// for encoding as JSON. It serves as [WebhookOptions].Fill.
 func (h *Handler) Fill(ctx context.Context, n tracking.Notification) (any, error) {
 	svc, e := h.svc.ForApp(n.App), n.Event
 	named := func(kind tracking.SubjectKind, key string) string {
@@ -60,7 +65,7 @@ func (h *Handler) Fill(ctx context.Context, n tracking.Notification) (any, error
 		if there, err := found(err); err != nil {
 			return nil, err
 		} else if there {
-			f.Task = new(taskOf(t))
+			f.Task = new(h.taskOf(t))
 		}
 	}
 	if id := named(tracking.KindTrip, "trip_id"); id != "" {
@@ -76,14 +81,14 @@ func (h *Handler) Fill(ctx context.Context, n tracking.Notification) (any, error
 		return f, nil
 	}
 	d, err := svc.Driver(ctx, id)
-	if there, err := found(err); !there {
+	if there, err := found(err); !there || e.Person != "" && e.Person != d.Person { // somebody else has the id now
 		return f, err
 	}
 	f.Driver = new(operatorOf(d))
-	if e.Type != tracking.TripRequested {
+	if e.Type != tracking.EventTripRequested {
 		return f, nil
 	}
-	requests, err := svc.Requests(ctx, id)
+	requests, err := svc.AsDriver(d).Requests(ctx, id)
 	if there, err := found(err); !there {
 		return f, err
 	}

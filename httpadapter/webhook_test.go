@@ -79,7 +79,8 @@ func TestWebhook(t *testing.T) {
 	s.fix(token, 80.2628844, 13.0039875)
 	s.data(s.assign(task, "ravi"))
 	trip := text(s.data(s.asDriver(token, "POST", "/v1/driver/tasks/"+task+"/start", "")), "trip", "_id")
-	s.data(s.app("POST", "/v1/assign_trip", `{"tracking_id":"T","user_id":"ravi","message":"Go","dest":[80,13],"desc":"<b>x<img src=a>"}`))
+	s.data(s.app("POST", "/v1/assign_trip",
+		`{"tracking_id":"T","user_id":"ravi","message":"Go","dest":[80,13],"desc":"<b>x<img src=a>"}`))
 
 	events := told()
 	shownTask := s.data(s.app("GET", "/v1/task/list", ""))["task_list"].([]any)[0]
@@ -121,7 +122,8 @@ func TestWebhook(t *testing.T) {
 		t.Errorf("desc_html: %q", got)
 	}
 	// One place everywhere, the right way round.
-	if d := cmp.Diff([]any{80.2628844, 13.0039875}, at(events["trip.started"], "driver", "lnglat")); d != "" || text(events["trip.started"], "trip", "starts_at") != "13.0039875,80.2628844" {
+	if d := cmp.Diff([]any{80.2628844, 13.0039875}, at(events["trip.started"], "driver", "lnglat")); d != "" ||
+		text(events["trip.started"], "trip", "starts_at") != "13.0039875,80.2628844" {
 		t.Errorf("the trip starts at %v\n%s", at(events["trip.started"], "trip", "starts_at"), d)
 	}
 
@@ -129,7 +131,8 @@ func TestWebhook(t *testing.T) {
 	s.data(s.app("POST", "/v1/task/complete", `{"task_id":"`+task+`"}`))
 	s.data(s.app("POST", "/v1/users/driver/delete", `{"driver_id":"ravi"}`))
 	events = told()
-	if e := events["task.completed"]; text(e, "task", "outcome") != "succeeded" || e["driver"] != nil || text(e, "data", "driver_id") != "ravi" {
+	if e := events["task.completed"]; text(e, "task", "outcome") != "succeeded" || e["driver"] != nil ||
+		text(e, "data", "driver_id") != "ravi" {
 		t.Errorf("after the driver was deleted: %v", e)
 	}
 }

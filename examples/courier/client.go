@@ -140,11 +140,13 @@ func (p *appPhone) start(ctx context.Context, at time.Time) error {
 	p.trip = data.Trip.ID
 	fmt.Fprintf(p.out, "Started trip %s with tracking id %s at %s.\n", p.trip, p.trackingID, timestamp(at))
 	if began := data.Trip.StartedAt; began > timestamp(at) { // the format sorts by time
-		fmt.Fprintf(p.out, "The server has it start at %s, when the trip before it with that tracking id ended; what lies before is not in its path.\n", began)
+		fmt.Fprintf(p.out,
+			"The server has it start at %s, when the trip before it with that tracking id ended; what lies before is not in its path.\n", began)
 	}
 	return nil
 }
 
+// send posts points as the driver app does, and returns what became of each.
 func (p *appPhone) send(ctx context.Context, points []trace.Point) ([]tracking.FixOutcome, error) {
 	type fix struct {
 		LngLat  [2]float64 `json:"lnglat"`
@@ -162,7 +164,9 @@ func (p *appPhone) send(ctx context.Context, points []trace.Point) ([]tracking.F
 		Fixes []fix `json:"fixes"`
 	}{make([]fix, len(points))}
 	for i, pt := range points {
-		request.Fixes[i] = fix{[2]float64{pt.LngLat.Lng, pt.LngLat.Lat}, timestamp(pt.Time), known(pt.Speed), known(pt.Bearing)}
+		request.Fixes[i] = fix{
+			[2]float64{pt.LngLat.Lng, pt.LngLat.Lat}, timestamp(pt.Time), known(pt.Speed), known(pt.Bearing),
+		}
 	}
 	var data struct {
 		Outcomes []tracking.FixOutcome `json:"outcomes"`
@@ -204,8 +208,8 @@ func (c *client) post(ctx context.Context, path string, request, data any) error
 	return c.call(ctx, http.MethodPost, path, body, data)
 }
 
-// call makes a call and reads data of its answer into data, unless that is nil. A call that may succeed later is made again until patience ends:
-// all the calls of a driver may be repeated.
+// call makes a call and reads data of its answer into data, unless that is nil. A call that may
+// succeed later is made again until patience ends: all the calls of a driver may be repeated.
 func (c *client) call(ctx context.Context, method, path string, body []byte, data any) error {
 	began, wait := time.Now(), firstWait
 	for {
@@ -225,7 +229,8 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, dat
 	}
 }
 
-// once makes a call. With an error comes how long to wait at least before it is made again; negative: it will not help.
+// once makes a call. With an error comes how long to wait at least before it is made again;
+// negative: it will not help.
 func (c *client) once(ctx context.Context, method, path string, body []byte, data any) (time.Duration, error) {
 	const never = -1
 	req, err := http.NewRequestWithContext(ctx, method, c.server+path, bytes.NewReader(body))
@@ -290,7 +295,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// busy says how long a server that cannot answer now asks to be left alone; negative when its answer is final.
+// busy says how long a server that cannot answer now asks to be left alone; negative when its
+// answer is final.
 func busy(resp *http.Response) time.Duration {
 	if resp.StatusCode != http.StatusTooManyRequests && resp.StatusCode < 500 {
 		return -1

@@ -26,16 +26,19 @@ const (
 // app is how a phone app sends.
 type app struct {
 	name       string
-	resolution time.Duration                                     // of the times it sends, which it cuts off
-	batch      int                                               // points in one message
-	timeout    time.Duration                                     // for one message
-	wait, most time.Duration                                     // before a message is sent again; doubled each time up to most
-	attempts   int                                               // after which a message is lost; 0: it stays at the head of the queue
-	accept     func(status int, body []byte) error               // nil if that is the answer it wants
-	messages   func(p *gpsPhone, points []trace.Point) []message // for the first of points, at most batch
-	hello      func(p *gpsPhone) []message                       // what it sends when it starts, without a position; nil: nothing
-	order      func(n int, swap func(i, j int))                  // nil: oldest first
-	session    bool                                              // it sends all of its points again when it is stopped
+	resolution time.Duration // of the times it sends, which it cuts off
+	batch      int           // points in one message
+	timeout    time.Duration // for one message
+	// before a message is sent again; doubled each time up to most
+	wait, most time.Duration
+	// after which a message is lost; 0: it stays at the head of the queue
+	attempts int
+	accept   func(status int, body []byte) error               // nil if that is the answer it wants
+	messages func(p *gpsPhone, points []trace.Point) []message // for the first of points, at most batch
+	// what it sends when it starts, without a position; nil: nothing
+	hello   func(p *gpsPhone) []message
+	order   func(n int, swap func(i, j int)) // nil: oldest first
+	session bool                             // it sends all of its points again when it is stopped
 }
 
 // message is one request of an app.
@@ -48,13 +51,34 @@ type message struct {
 // apps are those that courier can be. What they send is in dialect.go.
 func apps() []app {
 	return []app{
-		{name: "traccar8", resolution: time.Second, batch: 1, timeout: 15 * time.Second, wait: 30 * time.Second, most: 30 * time.Second, accept: below400, messages: traccar8},
-		{name: "traccar9", resolution: time.Millisecond, batch: 1, timeout: time.Minute, wait: time.Second, most: time.Second, accept: success, messages: traccar9},
-		{name: "traccar10", resolution: time.Second, batch: 1, timeout: time.Minute, wait: 5 * time.Second, most: 5 * time.Minute, accept: success, messages: traccar10, hello: traccar10Hello},
-		{name: "osmand", resolution: time.Millisecond, batch: 1, timeout: 15 * time.Second, accept: success, messages: osmand},
-		{name: "gpslogger", resolution: time.Second, batch: 1, timeout: time.Minute, wait: 30 * time.Second, most: 5 * time.Hour, attempts: 3, accept: success, messages: gpslogger, order: rand.Shuffle, session: true},
-		{name: "owntracks", resolution: time.Second, batch: 1, timeout: time.Minute, wait: time.Second, most: 2 * time.Minute, accept: jsonArray, messages: ownTracks, hello: ownTracksHello},
-		{name: "overland", resolution: time.Second, batch: 200, timeout: time.Minute, wait: 30 * time.Second, most: 30 * time.Second, accept: resultOK, messages: overland},
+		{
+			name: "traccar8", resolution: time.Second, batch: 1, timeout: 15 * time.Second, wait: 30 * time.Second,
+			most: 30 * time.Second, accept: below400, messages: traccar8,
+		},
+		{
+			name: "traccar9", resolution: time.Millisecond, batch: 1, timeout: time.Minute, wait: time.Second,
+			most: time.Second, accept: success, messages: traccar9,
+		},
+		{
+			name: "traccar10", resolution: time.Second, batch: 1, timeout: time.Minute, wait: 5 * time.Second,
+			most: 5 * time.Minute, accept: success, messages: traccar10, hello: traccar10Hello,
+		},
+		{
+			name: "osmand", resolution: time.Millisecond, batch: 1, timeout: 15 * time.Second, accept: success,
+			messages: osmand,
+		},
+		{
+			name: "gpslogger", resolution: time.Second, batch: 1, timeout: time.Minute, wait: 30 * time.Second,
+			most: 5 * time.Hour, attempts: 3, accept: success, messages: gpslogger, order: rand.Shuffle, session: true,
+		},
+		{
+			name: "owntracks", resolution: time.Second, batch: 1, timeout: time.Minute, wait: time.Second,
+			most: 2 * time.Minute, accept: jsonArray, messages: ownTracks, hello: ownTracksHello,
+		},
+		{
+			name: "overland", resolution: time.Second, batch: 200, timeout: time.Minute, wait: 30 * time.Second,
+			most: 30 * time.Second, accept: resultOK, messages: overland,
+		},
 	}
 }
 
@@ -165,7 +189,8 @@ func (p *gpsPhone) transmit(ctx context.Context, points []trace.Point) ([]tracki
 	return outcomes, nil
 }
 
-// deliver sends a message until it is taken, or as often as the app does. No app waits for a server longer than our patience lasts.
+// deliver sends a message until it is taken, or as often as the app does. No app waits for a server
+// longer than our patience lasts.
 func (p *gpsPhone) deliver(ctx context.Context, m message) (tracking.FixOutcome, error) {
 	began, wait := time.Now(), p.app.wait
 	for n := 1; ; n++ {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -44,7 +43,8 @@ func realService(t *testing.T) (svc *tracking.Service, url string) {
 	return svc, server.URL
 }
 
-// drivenAs plays a file as an app and returns the history of its trip, with the first fix at the beginning of 1970.
+// drivenAs plays a file as an app and returns the history of its trip, with the first fix at the
+// beginning of 1970.
 func drivenAs(t *testing.T, svc *tracking.Service, server string, args ...string) (out string, history []trace.Point) {
 	t.Helper()
 	inv, err := svc.InviteDriver(t.Context(), tracking.NewInvite{})
@@ -56,7 +56,7 @@ func drivenAs(t *testing.T, svc *tracking.Service, server string, args ...string
 		t.Fatalf("error %v, log %q; output:\n%s", err, log, out)
 	}
 	trips, _, err := svc.Trips(t.Context(), tracking.TripFilter{DriverID: inv.DriverID})
-	if err != nil || len(trips) != 1 || trips[0].Status != tracking.Stopped {
+	if err != nil || len(trips) != 1 || trips[0].Status != tracking.TripStopped {
 		t.Fatalf("the trips of the driver are %+v, error %v; want one that has stopped", trips, err)
 	}
 	_, path, err := svc.TripPath(t.Context(), trips[0].ID)
@@ -71,7 +71,9 @@ func drivenAs(t *testing.T, svc *tracking.Service, server string, args ...string
 		if first.IsZero() {
 			first = f.Time
 		}
-		history = append(history, trace.Point{LngLat: f.LngLat, Time: time.UnixMilli(0).UTC().Add(f.Time.Sub(first)), Speed: f.Speed, Bearing: f.Bearing})
+		history = append(history, trace.Point{
+			LngLat: f.LngLat, Time: time.UnixMilli(0).UTC().Add(f.Time.Sub(first)), Speed: f.Speed, Bearing: f.Bearing,
+		})
 	}
 	return out, history
 }
@@ -85,16 +87,12 @@ func inFloat32(p tracking.LngLat) tracking.LngLat {
 	return tracking.LngLat{Lng: narrow(p.Lng), Lat: narrow(p.Lat)}
 }
 
-// TestMunichAsEveryApp plays the drive through Munich, whose phone is offline for five minutes and sends a batch twice, in each dialect. The history is each time that of the
-// driver app, which is the trace: to the second and the last digit, but for OsmAnd, whose coordinates have 32 bits (half a metre at most).
+// TestMunichAsEveryApp plays the drive through Munich, whose phone is offline for five minutes and
+// sends a batch twice, in each dialect. The history is each time that of the driver app, which is
+// the trace: to the second and the last digit, but for OsmAnd, whose coordinates have 32 bits (half
+// a metre at most).
 func TestMunichAsEveryApp(t *testing.T) {
-	dir := os.Getenv("TRACKING_DATA")
-	if dir == "" {
-		if os.Getenv("TRACKING_LONG") == "1" {
-			t.Fatal("TRACKING_DATA must name the folder of test data when TRACKING_LONG=1")
-		}
-		t.Skip("TRACKING_DATA does not name the folder of test data")
-	}
+	dir := dataDir(t)
 	munich := filepath.Join(dir, "barefoot", "munich-1hz.json")
 	tr, err := trace.ReadFile(munich)
 	if err != nil {
@@ -120,10 +118,13 @@ func TestMunichAsEveryApp(t *testing.T) {
 				}
 			}
 			if d := cmp.Diff(want, got); d != "" {
-				t.Errorf("the history is not the driver app's: %d points, want %d (-want +got)\n%.2000s", len(got), len(want), d)
+				t.Errorf("the history is not the driver app's: %d points, want %d (-want +got)\n%.2000s", len(got),
+					len(want), d)
 			}
 			words := map[string]string{
-				"":          "Sent 1494 fixes:\n  live         894  kept: it was the live position\n  late         300  kept: it joined the path, a newer one was live already\n  duplicate    300  ",
+				"": "Sent 1494 fixes:\n  live         894  kept: it was the live position\n  late         299  kept: it joined the path, a newer one was live already\n" +
+					// out of the tunnel
+					"  jump           1  set aside: too far from the fix before it; in the path only if the next fix agrees with it\n  duplicate    300  ",
 				"gpslogger": "Sent 2988 fixes:\n  taken       2988  ", // and the whole session again
 			}
 			said, own := words[name]
@@ -137,14 +138,20 @@ func TestMunichAsEveryApp(t *testing.T) {
 	}
 }
 
-// TestUnits: speed and bearing arrive in m/s and degrees from every app, as exactly as the app sends them.
+// TestUnits: speed and bearing arrive in m/s and degrees from every app, as exactly as the app
+// sends them.
 func TestUnits(t *testing.T) {
 	svc, server := realService(t)
-	file := write(t, strings.NewReplacer("45.3", "45.1001", "14.3", "14.1").Replace(driveGPX)) // 3.5 m/s and 90°, then unknown
-	for name, within := range map[string]float64{"": 0, "traccar8": 1e-4, "traccar9": 0, "traccar10": 0.01, "osmand": 0, "gpslogger": 0, "owntracks": 0.5 / 3.6, "overland": 0.5} {
+	// 3.5 m/s and 90°, then unknown
+	file := write(t, strings.NewReplacer("45.3", "45.1001", "14.3", "14.1").Replace(driveGPX))
+	for name, within := range map[string]float64{
+		"": 0, "traccar8": 1e-4, "traccar9": 0, "traccar10": 0.01, "osmand": 0, "gpslogger": 0, "owntracks": 0.5 / 3.6,
+		"overland": 0.5,
+	} {
 		t.Run(name, func(t *testing.T) {
 			_, got := drivenAs(t, svc, server, "-as", name, file)
-			if len(got) != 2 || !got[0].Speed.Known || !got[0].Bearing.Known || got[0].Bearing.Value != 90 || got[1].Speed.Known || got[1].Bearing.Known {
+			if len(got) != 2 || !got[0].Speed.Known || !got[0].Bearing.Known || got[0].Bearing.Value != 90 ||
+				got[1].Speed.Known || got[1].Bearing.Known {
 				t.Fatalf("the history is %+v", got)
 			}
 			if !cmp.Equal(got[0].Speed.Value, 3.5, cmpopts.EquateApprox(0, within)) {
@@ -186,7 +193,10 @@ func gpsPhoneOf(t *testing.T, name string, patience time.Duration, network round
 func TestMessages(t *testing.T) {
 	at := time.Date(2026, 3, 4, 5, 6, 7, 890e6, time.UTC)
 	points := []trace.Point{
-		{LngLat: tracking.LngLat{Lng: 11.564388282625075, Lat: 48.16350662940509}, Time: at, Speed: tracking.Known(12.34), Bearing: tracking.Known(271.6)},
+		{
+			LngLat: tracking.LngLat{Lng: 11.564388282625075, Lat: 48.16350662940509}, Time: at,
+			Speed: tracking.Known(12.34), Bearing: tracking.Known(271.6),
+		},
 		{LngLat: tracking.LngLat{Lng: -5, Lat: 7}, Time: at.Add(time.Second)},
 	}
 	created := regexp.MustCompile(`"created_at":\d+`)
@@ -248,7 +258,8 @@ func TestMessages(t *testing.T) {
 	}
 }
 
-// TestOverlandBacklog: a long queue goes in batches of 200, each but the last with the newest position.
+// TestOverlandBacklog: a long queue goes in batches of 200, each but the last with the newest
+// position.
 func TestOverlandBacklog(t *testing.T) {
 	var seconds []float64
 	for i := range 450 {
@@ -257,7 +268,8 @@ func TestOverlandBacklog(t *testing.T) {
 	var got []string
 	p := gpsPhoneOf(t, "overland", 0, func(r *http.Request) (*http.Response, error) {
 		body, err := io.ReadAll(r.Body)
-		got = append(got, fmt.Sprint(strings.Count(string(body), `"Feature"`), strings.Contains(string(body), `"current":`)))
+		got = append(got,
+			fmt.Sprint(strings.Count(string(body), `"Feature"`), strings.Contains(string(body), `"current":`)))
 		return answering(200, `{"result":"ok"}`), err
 	})
 	if outcomes, err := p.send(t.Context(), drawn(seconds...)); err != nil || len(outcomes) != 450 {
@@ -302,7 +314,9 @@ func TestRetries(t *testing.T) {
 						last = time.Now()
 						return nil, r.Context().Err()
 					}
-					return answering(200, map[string]string{"owntracks": "[]", "overland": `{"result":"ok"}`}[tt.name]), nil
+					return answering(200, map[string]string{
+						"owntracks": "[]", "overland": `{"result":"ok"}`,
+					}[tt.name]), nil
 				})
 				outcomes, err := p.send(t.Context(), drawn(0))
 				if err != nil || !slices.Equal(outcomes, []tracking.FixOutcome{tt.want}) {
@@ -316,7 +330,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// TestWrongAnswers: what the app does not take for a yes is sent again, and after our patience given up.
+// TestWrongAnswers: what the app does not take for a yes is sent again, and after our patience
+// given up.
 func TestWrongAnswers(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -337,7 +352,9 @@ func TestWrongAnswers(t *testing.T) {
 		{"overland", 200, `{"error":"x"}`, false},
 		{"overland", 201, `{"result":"ok"}`, false},
 	} {
-		p := gpsPhoneOf(t, tt.name, 0, func(*http.Request) (*http.Response, error) { return answering(tt.status, tt.body), nil })
+		p := gpsPhoneOf(t, tt.name, 0, func(*http.Request) (*http.Response, error) {
+			return answering(tt.status, tt.body), nil
+		})
 		p.app.wait = 1 // longer than no patience
 		_, err := p.send(t.Context(), drawn(0))
 		if (err == nil) != tt.ok {
@@ -358,7 +375,9 @@ func TestHello(t *testing.T) {
 		}
 		body, err := io.ReadAll(r.Body)
 		form, _ := url.ParseQuery(string(body))
-		got = append(got, fmt.Sprint(len(body) == 0, form.Has("notificationToken"), form.Has("timestamp"), strings.Contains(string(body), "lat")))
+		got = append(got,
+			fmt.Sprint(len(body) == 0, form.Has("notificationToken"), form.Has("timestamp"),
+				strings.Contains(string(body), "lat")))
 		return answering(200, "[]"), err
 	}
 	for _, name := range appNames() {
@@ -366,12 +385,15 @@ func TestHello(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if want := []string{"false true false false", "false false true false", "false false false false", "true false false false"}; !slices.Equal(got, want) {
+	if want := []string{
+		"false true false false", "false false true false", "false false false false", "true false false false",
+	}; !slices.Equal(got, want) {
 		t.Errorf("(empty, token, time, place) %v, want %v", got, want)
 	}
 }
 
-// TestOffline: what is measured offline goes when the phone is online again and nothing newer is due; the last batch goes twice if asked for.
+// TestOffline: what is measured offline goes when the phone is online again and nothing newer is
+// due; the last batch goes twice if asked for.
 func TestOffline(t *testing.T) {
 	for _, tt := range []struct {
 		name   string
@@ -381,26 +403,39 @@ func TestOffline(t *testing.T) {
 		want   []call
 	}{
 		{
-			name: "fast", points: drawn(0, 10, 20, 30, 40), how: manner{fast: true, offline: 20 * time.Second, twice: true},
-			want: []call{{Verb: "start", At: -40}, {Verb: "send", Points: []float64{-40, -10, 0}}, {Verb: "send", Points: []float64{-30, -20}}, {Verb: "send", Points: []float64{-30, -20}}, {Verb: "stop"}},
+			name: "fast", points: drawn(0, 10, 20, 30, 40), how: manner{
+				fast: true, offline: 20 * time.Second, twice: true,
+			},
+			want: []call{
+				{Verb: "start", At: -40}, {Verb: "send", Points: []float64{-40, -10, 0}},
+				{Verb: "send", Points: []float64{-30, -20}}, {Verb: "send", Points: []float64{-30, -20}},
+				{Verb: "stop"},
+			},
 		},
 		{
 			name: "in its time", points: drawn(0, 10, 20, 30, 40), how: manner{offline: 15 * time.Second},
 			want: []call{
 				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {Verb: "send", When: 10, Points: []float64{10}},
-				{Verb: "send", When: 27.5, Points: []float64{20}}, {Verb: "send", When: 30, Points: []float64{30}}, {Verb: "send", When: 40, Points: []float64{40}}, {Verb: "stop", When: 40, At: 40},
+				{Verb: "send", When: 27.5, Points: []float64{20}}, {
+					Verb: "send", When: 30, Points: []float64{30},
+				}, {Verb: "send", When: 40, Points: []float64{40}}, {Verb: "stop", When: 40, At: 40},
 			},
 		},
 		{
-			name: "what is newer goes first", points: drawn(0, 10, 20, 28, 40), how: manner{offline: 15 * time.Second}, takes: []time.Duration{28 * time.Second},
+			name: "what is newer goes first", points: drawn(0, 10, 20, 28, 40), how: manner{offline: 15 * time.Second},
+			takes: []time.Duration{28 * time.Second},
 			want: []call{
-				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {Verb: "send", When: 28, Points: []float64{10, 28}}, {Verb: "send", When: 28, Points: []float64{20}},
+				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {
+					Verb: "send", When: 28, Points: []float64{10, 28},
+				}, {Verb: "send", When: 28, Points: []float64{20}},
 				{Verb: "send", When: 40, Points: []float64{40}}, {Verb: "stop", When: 40, At: 40},
 			},
 		},
 		{
 			name: "to the end", points: drawn(0, 10), how: manner{offline: time.Minute},
-			want: []call{{Verb: "start"}, {Verb: "send", When: 35, Points: []float64{0, 10}}, {Verb: "stop", When: 35, At: 10}},
+			want: []call{
+				{Verb: "start"}, {Verb: "send", When: 35, Points: []float64{0, 10}}, {Verb: "stop", When: 35, At: 10},
+			},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -418,7 +453,9 @@ func TestOffline(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := gpsPhoneOf(t, "osmand", time.Hour, func(*http.Request) (*http.Response, error) { return nil, errors.New("down") }).send(ctx, drawn(0)); !errors.Is(err, context.Canceled) {
+	if _, err := gpsPhoneOf(t, "osmand", time.Hour, func(*http.Request) (*http.Response, error) {
+		return nil, errors.New("down")
+	}).send(ctx, drawn(0)); !errors.Is(err, context.Canceled) {
 		t.Errorf("interrupted: %v", err)
 	}
 }

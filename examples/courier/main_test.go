@@ -19,9 +19,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/examples/internal/commandline"
 )
 
-// server stands for the service: it takes what a driver's phone may send and nothing else, and knows no rule but that of duplicates.
+// server stands for the service: it takes what a driver's phone may send and nothing else, and
+// knows no rule but that of duplicates.
 type server struct {
 	t    *testing.T
 	fail func(r *http.Request) (status int, header http.Header) // 0: do not
@@ -48,7 +50,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				w.Header()[k] = v
 			}
 			w.WriteHeader(status)
-			fmt.Fprintf(w, `{"message":"This went wrong.","success":false,"error":{"code":"code_%d","request_id":"r"}}`, status)
+			fmt.Fprintf(w, `{"message":"This went wrong.","success":false,"error":{"code":"code_%d","request_id":"r"}}`,
+				status)
 			return
 		}
 	}
@@ -62,7 +65,9 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	data := any(struct{}{})
 	switch r.URL.Path {
 	case "/v1/driver/join":
-		data = map[string]any{"driver": map[string]any{"driver_id": "anna"}, "token": "the-token", "ingest_url": "http://h/ingest/x"}
+		data = map[string]any{
+			"driver": map[string]any{"driver_id": "anna"}, "token": "the-token", "ingest_url": "http://h/ingest/x",
+		}
 	case "/v1/driver/availability":
 		s.onDuty = string(body) == `{"availability":true}`
 	case "/v1/driver/trips":
@@ -158,7 +163,8 @@ const driveGPX = `<gpx version="1.0"><trk><trkseg>
 func TestRun(t *testing.T) {
 	s := &server{t: t}
 	url := s.start()
-	out, log, err := courier(t, "-server", url+"/", "-code", "123456", "-tracking-id", "van 7", "-fast", write(t, driveGPX))
+	out, log, err := courier(t, "-server", url+"/", "-code", "123456", "-tracking-id", "van 7", "-fast",
+		write(t, driveGPX))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +276,9 @@ func TestErrors(t *testing.T) {
 		}}
 		return s.start()
 	}
-	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") }))
+	html := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "<html>")
+	}))
 	defer html.Close()
 	moved := httptest.NewServer(http.RedirectHandler("/elsewhere", http.StatusMovedPermanently))
 	defer moved.Close()
@@ -284,17 +292,45 @@ func TestErrors(t *testing.T) {
 	}{
 		{"no file there", []string{"-code", "123456", filepath.Join(t.TempDir(), "none.gpx")}, "no such file"},
 		{"not a trace", []string{"-code", "123456", write(t, "lat,lon")}, "neither a GPX file nor"},
-		{"nothing to send", []string{"-code", "123456", write(t, `<gpx><trk><trkseg><trkpt lat="1" lon="1"/></trkseg></trk></gpx>`)}, "no point of the file has both"},
-		{"a broken clock", []string{"-code", "123456", write(t, strings.Replace(driveGPX, "2010", "1980", 1))}, "its clock may be broken"},
-		{"wrong code", []string{"-server", refusing("/v1/driver/join", 404), "-code", "123456", good}, "joining failed: the server says: This went wrong. (code_404)"},
-		{"too many wrong codes", []string{"-server", refusing("/v1/driver/join", 429), "-code", "123456", good}, "joining failed: the server says: This went wrong. (code_429)"},
-		{"duty", []string{"-server", refusing("/v1/driver/availability", 401), "-code", "123456", good}, "going on duty failed: "},
-		{"trip", []string{"-server", refusing("/v1/driver/trips", 409), "-code", "123456", good}, "starting the trip failed: "},
-		{"fixes", []string{"-server", refusing("/v1/driver/fixes", 400), "-code", "123456", "-fast", good}, "sending 2 fixes failed: "},
-		{"stop", []string{"-server", refusing("/v1/driver/trips/T 1/stop", 404), "-code", "123456", "-fast", good}, "stopping the trip failed: "},
+		{
+			"nothing to send",
+			[]string{"-code", "123456", write(t, `<gpx><trk><trkseg><trkpt lat="1" lon="1"/></trkseg></trk></gpx>`)},
+			"no point of the file has both",
+		},
+		{
+			"a broken clock", []string{"-code", "123456", write(t, strings.Replace(driveGPX, "2010", "1980", 1))},
+			"its clock may be broken",
+		},
+		{
+			"wrong code", []string{"-server", refusing("/v1/driver/join", 404), "-code", "123456", good},
+			"joining failed: the server says: This went wrong. (code_404)",
+		},
+		{
+			"too many wrong codes", []string{"-server", refusing("/v1/driver/join", 429), "-code", "123456", good},
+			"joining failed: the server says: This went wrong. (code_429)",
+		},
+		{
+			"duty", []string{"-server", refusing("/v1/driver/availability", 401), "-code", "123456", good},
+			"going on duty failed: ",
+		},
+		{
+			"trip", []string{"-server", refusing("/v1/driver/trips", 409), "-code", "123456", good},
+			"starting the trip failed: ",
+		},
+		{
+			"fixes", []string{"-server", refusing("/v1/driver/fixes", 400), "-code", "123456", "-fast", good},
+			"sending 2 fixes failed: ",
+		},
+		{
+			"stop", []string{"-server", refusing("/v1/driver/trips/T 1/stop", 404), "-code", "123456", "-fast", good},
+			"stopping the trip failed: ",
+		},
 		{"another server", []string{"-server", html.URL, "-code", "123456", good}, "it is not a tracking server"},
 		{"redirect", []string{"-server", moved.URL, "-code", "123456", good}, "301"},
-		{"nobody listens", []string{"-server", gone.URL, "-patience", "0s", "-code", "123456", good}, "the server does not answer"},
+		{
+			"nobody listens", []string{"-server", gone.URL, "-patience", "0s", "-code", "123456", good},
+			"the server does not answer",
+		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -316,20 +352,31 @@ func TestCommandLine(t *testing.T) {
 		{[]string{"-code", "1", "a", "b"}, "exactly one FILE"},
 		{[]string{"-code", "1", "-patience", "-1s", "a"}, "-patience cannot be negative"},
 		{[]string{"-code", "1", "-offline", "-1s", "a"}, "-offline cannot be negative"},
-		{[]string{"-code", "1", "-as", "foursquare", "a"}, "-as must be one of traccar8, traccar9, traccar10, osmand, gpslogger, owntracks, overland"},
+		{
+			[]string{"-code", "1", "-as", "foursquare", "a"},
+			"-as must be one of traccar8, traccar9, traccar10, osmand, gpslogger, owntracks, overland",
+		},
 		{[]string{"-code", "1", "-server", "localhost:8080", "a"}, "http://HOST:PORT"},
 		{[]string{"-nonsense"}, "flag provided but not defined"},
 	} {
 		_, log, err := courier(t, tt.args...)
-		if !errors.Is(err, errUsage) || !strings.Contains(log, tt.want) || !strings.Contains(log, "Usage: courier") {
+		hint, sentence, _ := strings.Cut(log, "\n")
+		if !errors.Is(err, commandline.ErrWrong) || !strings.HasPrefix(sentence, "courier: ") ||
+			!strings.Contains(sentence, tt.want) {
 			t.Errorf("courier %v: error %v, says:\n%s", tt.args, err, log)
+		}
+		if !strings.Contains(hint, "courier -h") || strings.Count(log, "\n") != 2 {
+			t.Errorf("courier %v says more than how to see the help and one sentence, which comes last:\n%s", tt.args,
+				log)
 		}
 	}
 	_, log, err := courier(t, "-h")
 	if !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h gives error %v", err)
 	}
-	for _, name := range []string{"-server URL", "-code CODE", "-tracking-id ID", "-as APP", "-fast", "-offline DURATION", "-twice", "-patience"} {
+	for _, name := range []string{
+		"-server URL", "-code CODE", "-tracking-id ID", "-as APP", "-fast", "-offline DURATION", "-twice", "-patience",
+	} {
 		if !strings.Contains(log, name) {
 			t.Errorf("-h does not document %s", name)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type phone interface {
 	// send sends at most maxBatch points and returns what became of each.
 	send(ctx context.Context, points []trace.Point) ([]tracking.FixOutcome, error)
 
-	// finish sends what the phone by itself sends at the end of a drive, and returns what became of each of those points.
+	// finish sends what the phone by itself sends at the end of a drive, and returns what became of
+	// each of those points.
 	finish(ctx context.Context) ([]tracking.FixOutcome, error)
 
 	// stop stops the trip, as of at.
@@ -37,7 +39,8 @@ type manner struct {
 	twice   bool          // the last batch is sent again
 }
 
-// play drives along the points, at least one. It stops the trip also when ctx ends or a batch cannot be sent.
+// play drives along the points, at least one. It stops the trip also when ctx ends or a batch
+// cannot be sent.
 func play(ctx context.Context, p phone, points []trace.Point, how manner) (report, error) {
 	rep := report{outcomes: map[tracking.FixOutcome]int{}}
 	anchor := points[0]
@@ -65,7 +68,8 @@ func play(ctx context.Context, p phone, points []trace.Point, how manner) (repor
 	return rep, err
 }
 
-// drive sends each point once its time has come. What was measured offline waits until the phone is online again, and then for a moment when nothing newer is due.
+// drive sends each point once its time has come. What was measured offline waits until the phone is
+// online again, and then for a moment when nothing newer is due.
 func drive(ctx context.Context, p phone, points []trace.Point, how manner, rep *report) error {
 	live, held, online := split(points, how.offline)
 	rep.left = len(points)
@@ -122,7 +126,8 @@ func send(ctx context.Context, p phone, batch []trace.Point, rep *report) error 
 	return nil
 }
 
-// split takes out what is measured while the phone is offline: for so long in the middle of the drive, until online.
+// split takes out what is measured while the phone is offline: for so long in the middle of the
+// drive, until online.
 func split(points []trace.Point, offline time.Duration) (live, held []trace.Point, online time.Time) {
 	first, last := points[0].Time, points[len(points)-1].Time
 	middle := first.Add(last.Sub(first) / 2)
@@ -168,6 +173,7 @@ var outcomeWords = [...]struct {
 	{tracking.FixLive, "kept: it was the live position"},
 	{tracking.FixLate, "kept: it joined the path, a newer one was live already"},
 	{tracking.FixJump, "set aside: too far from the fix before it; in the path only if the next fix agrees with it"},
+	{tracking.FixCoarse, "too coarse for the path: a sign of life"},
 	{tracking.FixDuplicate, "dropped: the driver has a fix of that time"},
 	{tracking.FixOffDuty, "dropped: off duty, and outside of every trip"},
 	{tracking.FixFuture, "dropped: more than two minutes ahead of the server's clock"},
@@ -176,6 +182,7 @@ var outcomeWords = [...]struct {
 	{lost, "given up after three attempts"},
 }
 
+// print says what became of all that was sent.
 func (r report) print(out io.Writer) {
 	sent := 0
 	for _, n := range r.outcomes {
@@ -192,8 +199,8 @@ func (r report) print(out io.Writer) {
 		}
 		delete(counts, w.outcome)
 	}
-	for o, n := range counts {
-		fmt.Fprintf(out, "  %-9q %6d  a word this program does not know\n", o, n)
+	for _, o := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(out, "  %-9q %6d  a word this program does not know\n", o, counts[o])
 	}
 	switch {
 	case r.left > 0 && r.interrupted:
@@ -205,7 +212,8 @@ func (r report) print(out io.Writer) {
 
 // describe says what a file holds, and what of it no phone could have sent.
 func describe(out io.Writer, name string, tr trace.Trace) {
-	fmt.Fprintf(out, "%s holds %s; %d can be played, over %v.\n", name, plural(tr.Total, "point", "points"), len(tr.Points), tr.Duration())
+	fmt.Fprintf(out, "%s holds %s; %d can be played, over %v.\n", name, plural(tr.Total, "point", "points"),
+		len(tr.Points), tr.Duration())
 	var unusable []string
 	for _, u := range []struct {
 		n    int
@@ -223,7 +231,8 @@ func describe(out io.Writer, name string, tr trace.Trace) {
 		fmt.Fprintf(out, "The trace itself makes unusable: %s.\n", strings.Join(unusable, ", "))
 	}
 	if tr.Backward > 0 {
-		fmt.Fprintf(out, "Its clock goes back %s; the points are played in order of time.\n", plural(tr.Backward, "time", "times"))
+		fmt.Fprintf(out, "Its clock goes back %s; the points are played in order of time.\n",
+			plural(tr.Backward, "time", "times"))
 	}
 }
 

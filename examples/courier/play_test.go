@@ -78,7 +78,10 @@ func drawn(seconds ...float64) []trace.Point {
 	day := time.Date(2010, 8, 5, 14, 23, 59, 0, time.UTC)
 	var points []trace.Point
 	for i, s := range seconds {
-		points = append(points, trace.Point{LngLat: tracking.LngLat{Lng: 14 + float64(i)/1000, Lat: 45}, Time: day.Add(time.Duration(s * float64(time.Second)))})
+		points = append(points, trace.Point{
+			LngLat: tracking.LngLat{Lng: 14 + float64(i)/1000, Lat: 45},
+			Time:   day.Add(time.Duration(s * float64(time.Second))),
+		})
 	}
 	return points
 }
@@ -111,8 +114,10 @@ func TestPlay(t *testing.T) {
 			name:   "fast ends now",
 			points: drawn(0, 1, 2.5, 63),
 			fast:   true,
-			want:   []call{{Verb: "start", At: -63}, {Verb: "send", Points: []float64{-63, -62, -60.5, 0}}, {Verb: "stop"}},
-			sent:   4,
+			want: []call{
+				{Verb: "start", At: -63}, {Verb: "send", Points: []float64{-63, -62, -60.5, 0}}, {Verb: "stop"},
+			},
+			sent: 4,
 		},
 		{
 			name:   "one point",
@@ -125,8 +130,12 @@ func TestPlay(t *testing.T) {
 			points: drawn(0, 1, 2, 3, 10),
 			phone:  fakePhone{takes: []time.Duration{2500 * time.Millisecond}},
 			want: []call{
-				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {Verb: "send", When: 2.5, Points: []float64{1, 2}},
-				{Verb: "send", When: 3, Points: []float64{3}}, {Verb: "send", When: 10, Points: []float64{10}}, {Verb: "stop", When: 10, At: 10},
+				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {
+					Verb: "send", When: 2.5, Points: []float64{1, 2},
+				},
+				{Verb: "send", When: 3, Points: []float64{3}}, {
+					Verb: "send", When: 10, Points: []float64{10},
+				}, {Verb: "stop", When: 10, At: 10},
 			},
 			sent: 5,
 		},
@@ -135,7 +144,9 @@ func TestPlay(t *testing.T) {
 			points: drawn(0, 1, 60, 61),
 			cancel: 30 * time.Second,
 			want: []call{
-				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {Verb: "send", When: 1, Points: []float64{1}}, {Verb: "stop", When: 30, At: 30},
+				{Verb: "start"}, {Verb: "send", Points: []float64{0}}, {
+					Verb: "send", When: 1, Points: []float64{1},
+				}, {Verb: "stop", When: 30, At: 30},
 			},
 			sent: 2,
 			left: 2,
@@ -195,7 +206,8 @@ func TestPlay(t *testing.T) {
 				if diff := cmp.Diff(tt.want, p.calls); diff != "" {
 					t.Errorf("calls of the phone (-want +got):\n%s", diff)
 				}
-				if rep.outcomes[tracking.FixLive] != tt.sent || rep.left != tt.left && tt.phone.err["start"] == nil || rep.interrupted != (tt.cancel > 0) {
+				if rep.outcomes[tracking.FixLive] != tt.sent || rep.left != tt.left && tt.phone.err["start"] == nil ||
+					rep.interrupted != (tt.cancel > 0) {
 					t.Errorf("the report is %+v, want %d sent and %d left", rep, tt.sent, tt.left)
 				}
 				if (err == nil) != (tt.wantErr == "") || err != nil && !strings.Contains(err.Error(), tt.wantErr) {
@@ -235,15 +247,18 @@ func TestPlayInBatches(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	var b strings.Builder
-	describe(&b, "drive.gpx", trace.Trace{Points: drawn(0, 5), Total: 9, NoPosition: 1, NoTime: 2, Repeated: 4, Backward: 1})
+	describe(&b, "drive.gpx", trace.Trace{
+		Points: drawn(0, 5), Total: 9, NoPosition: 1, NoTime: 2, Repeated: 4, Backward: 1,
+	})
 	report{outcomes: map[tracking.FixOutcome]int{
-		tracking.FixLive: 3, tracking.FixLate: 2, tracking.FixJump: 1, tracking.FixDuplicate: 4, tracking.FixOffDuty: 5, tracking.FixFuture: 6, tracking.FixInvalid: 7, "odd": 8,
+		tracking.FixLive: 3, tracking.FixLate: 2, tracking.FixJump: 1, tracking.FixDuplicate: 4, tracking.FixOffDuty: 5,
+		tracking.FixFuture: 6, tracking.FixInvalid: 7, "odd": 8, "new": 9, "a": 10,
 	}, left: 1, interrupted: true}.print(&b)
 	report{outcomes: map[tracking.FixOutcome]int{tracking.FixLive: 1}, left: 2}.print(&b)
 	want := `drive.gpx holds 9 points; 2 can be played, over 5s.
 The trace itself makes unusable: 1 without a position, 2 without a time, 4 with the millisecond of another.
 Its clock goes back 1 time; the points are played in order of time.
-Sent 36 fixes:
+Sent 55 fixes:
   live           3  kept: it was the live position
   late           2  kept: it joined the path, a newer one was live already
   jump           1  set aside: too far from the fix before it; in the path only if the next fix agrees with it
@@ -251,6 +266,8 @@ Sent 36 fixes:
   off_duty       5  dropped: off duty, and outside of every trip
   future         6  dropped: more than two minutes ahead of the server's clock
   invalid        7  dropped: wrong in itself
+  "a"           10  a word this program does not know
+  "new"          9  a word this program does not know
   "odd"          8  a word this program does not know
 Interrupted: 1 point was not sent.
 Sent 1 fix:

@@ -18,8 +18,10 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// TestRecordedDrives plays every recorded trace against the service. No rule drops a point of them in the end, so that each history is its trace.
-func TestRecordedDrives(t *testing.T) {
+// dataDir is the folder of recorded drives. Without it the test is skipped, in its long form it
+// fails.
+func dataDir(t *testing.T) string {
+	t.Helper()
 	dir := os.Getenv("TRACKING_DATA")
 	if dir == "" {
 		if os.Getenv("TRACKING_LONG") == "1" {
@@ -27,14 +29,26 @@ func TestRecordedDrives(t *testing.T) {
 		}
 		t.Skip("TRACKING_DATA does not name the folder of test data")
 	}
-	var names []string
+	return dir
+}
+
+// recordedDrives are the files of all of them.
+func recordedDrives(t *testing.T) (names []string) {
+	t.Helper()
 	for _, pattern := range []string{"barefoot/*.json", "gpxpy/*.gpx", "graphhopper/*.gpx"} {
-		found, err := filepath.Glob(filepath.Join(dir, pattern))
+		found, err := filepath.Glob(filepath.Join(dataDir(t), pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("there are no traces %s: %v", pattern, err)
 		}
 		names = append(names, found...)
 	}
+	return names
+}
+
+// TestRecordedDrives plays every recorded trace against the service. No rule drops a point of them
+// in the end, so that each history is its trace.
+func TestRecordedDrives(t *testing.T) {
+	names := recordedDrives(t)
 	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +81,7 @@ func TestRecordedDrives(t *testing.T) {
 				t.Fatalf("error %v, log %q; output:\n%s", err, log, out)
 			}
 			trips, _, err := svc.Trips(t.Context(), tracking.TripFilter{DriverID: inv.DriverID})
-			if err != nil || len(trips) != 1 || trips[0].Status != tracking.Stopped {
+			if err != nil || len(trips) != 1 || trips[0].Status != tracking.TripStopped {
 				t.Fatalf("the trips of the driver are %+v, error %v; want one that has stopped", trips, err)
 			}
 			if d, err := svc.Driver(t.Context(), inv.DriverID); err != nil || d.Available {
@@ -101,7 +115,8 @@ func TestRecordedDrives(t *testing.T) {
 			}
 			// The tunnel: 470 m in a second, which the next fix confirms.
 			jumps := map[string]int{"munich-1hz.json": 1}[filepath.Base(name)]
-			said := fmt.Sprintf("Sent %s:\n  live %11d  kept: it was the live position\n", plural(len(got), "fix", "fixes"), len(got)-jumps)
+			said := fmt.Sprintf("Sent %s:\n  live %11d  kept: it was the live position\n",
+				plural(len(got), "fix", "fixes"), len(got)-jumps)
 			if jumps > 0 {
 				said += fmt.Sprintf("  jump %11d  set aside: ", jumps)
 			}

@@ -1,4 +1,6 @@
-// Quickstart embeds the delivery-tracking service: a driver, a task that finds its driver, and what happened.
+// Quickstart is the delivery-tracking service in a program, with nothing around it: a driver, a task
+// that finds its driver, and what happened. Rows are in memory, nothing listens, and it ends by
+// itself. What it is like with a login, a database and pages is in examples/shop.
 package main
 
 import (
@@ -16,17 +18,21 @@ func main() {
 	}
 }
 
+// deliver takes one delivery from its creation to its end.
 func deliver(ctx context.Context) error {
+	fmt.Println("One delivery, from its creation to its end: in this process, in memory, without a server.")
 	svc, err := tracking.New(memory.New(), nil)
 	if err != nil {
 		return err
 	}
 	name, onDuty := "Dora", true
-	if _, err := svc.SaveDriver(ctx, tracking.SaveDriver{ID: "dora", Name: &name, Available: &onDuty, LngLat: &tracking.LngLat{Lng: -0.1276, Lat: 51.5072}}); err != nil {
+	if _, err := svc.SaveDriver(ctx, tracking.DriverUpdate{
+		ID: "dora", Name: &name, Available: &onDuty, LngLat: &tracking.LngLat{Lng: -0.1276, Lat: 51.5072},
+	}); err != nil {
 		return err
 	}
 	task, err := svc.CreateTask(ctx, tracking.NewTask{
-		Type:       tracking.Drop,
+		Type:       tracking.TypeDrop,
 		Drop:       &tracking.Place{LngLat: &tracking.LngLat{Lng: -0.1195, Lat: 51.5033}, Address: "12 River Street"},
 		AutoAssign: true,
 	})

@@ -3,6 +3,7 @@ package main
 func Example() {
 	main()
 	// Output:
+	// One delivery, from its creation to its end: in this process, in memory, without a server.
 	// The task is assigned to dora.
 	// The task is completed: succeeded.
 	// driver.available by system

@@ -22,10 +22,12 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
+	"github.com/seed-8aba7b13/tracking/store/postgres/pgtest"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
-// senderEnv makes the test program a sender that is there to be killed; it holds the JSON of a senderConfig.
+// senderEnv makes the test program a sender that is there to be killed; it holds the JSON of a
+// senderConfig.
 const senderEnv = "TRACKING_TEST_SENDER"
 
 type senderConfig struct {
@@ -34,15 +36,19 @@ type senderConfig struct {
 	Events            int           // to have in all
 }
 
+// TestMain makes the test program one of the programs that tests kill, if its environment says so.
 func TestMain(m *testing.M) {
-	text, child := os.LookupEnv(senderEnv)
-	if !child {
-		os.Exit(m.Run())
-	}
-	var cfg senderConfig
-	err := json.Unmarshal([]byte(text), &cfg)
-	if err == nil {
-		err = sendEvents(cfg)
+	var err error
+	if text, ok := os.LookupEnv(senderEnv); ok {
+		var cfg senderConfig
+		if err = json.Unmarshal([]byte(text), &cfg); err == nil {
+			err = sendEvents(cfg)
+		}
+	} else if args, ok := os.LookupEnv(asProgram); ok {
+		err = run(context.Background(), strings.Split(args, "\n"),
+			streams{in: os.Stdin, out: os.Stdout, log: os.Stderr, env: os.LookupEnv})
+	} else {
+		os.Exit(pgtest.Main(m))
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -66,9 +72,12 @@ func (cfg senderConfig) on(store tracking.Store, n tracking.Notifier) (*tracking
 	return tracking.New(store, &tracking.Options{Notifier: n, Now: cfg.now, Logger: slog.New(slog.DiscardHandler)})
 }
 
-// sendEvents makes events and has two Services deliver them, half of them while others are made, until its input ends. It prints how many there are, once there are enough.
+// sendEvents makes events and has two Services deliver them, half of them while others are made,
+// until its input ends. It prints how many there are, once there are enough.
 func sendEvents(cfg senderConfig) error {
-	hook, err := webhook.New(cfg.URL, []string{cfg.Secret}, &webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: cfg.now})
+	hook, err := webhook.New(cfg.URL, []string{cfg.Secret}, &webhook.Options{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Now: cfg.now,
+	})
 	if err != nil {
 		return err
 	}
@@ -96,14 +105,16 @@ func sendEvents(cfg senderConfig) error {
 			running.Go(func() { _ = svc.Run(ctx) })
 			running.Go(func() { _ = second.Run(ctx) })
 		}
-		task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "45 First Avenue"}})
+		task, err := svc.CreateTask(ctx, tracking.NewTask{
+			Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "45 First Avenue"},
+		})
 		for i := range 3 {
 			if err == nil {
 				_, err = svc.UpdateTask(ctx, task.ID, tracking.TaskUpdate{Notes: new(fmt.Sprint(i))})
 			}
 		}
 		if err == nil {
-			_, err = svc.CancelTask(ctx, task.ID, "")
+			_, err = svc.CancelTask(ctx, task.ID, tracking.Reason{})
 		}
 		if err != nil {
 			return err
@@ -128,7 +139,8 @@ func allEvents(ctx context.Context, svc *tracking.Service) (all []tracking.Event
 	}
 }
 
-// killer is a receiver that has its sender killed at some of the requests, after they came and before the sender can note that they did.
+// killer is a receiver that has its sender killed at some of the requests, after they came and
+// before the sender can note that they did.
 type killer struct {
 	t      *testing.T
 	secret string
@@ -185,7 +197,8 @@ func (k *killer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// generation runs a sender. With kill it is killed at its nth request; else it runs until all its events have arrived.
+// generation runs a sender. With kill it is killed at its nth request; else it runs until all its
+// events have arrived.
 func (k *killer) generation(cfg senderConfig, kill bool, nth int, answers bool) {
 	k.t.Helper()
 	text, err := json.Marshal(cfg)
@@ -248,8 +261,9 @@ func (k *killer) generation(cfg senderConfig, kill bool, nth int, answers bool) 
 	}
 }
 
-// TestKilledSender kills a sender again and again when a request has arrived and the sender has not noted it. In the end every event has arrived, always with the
-// same id, and for each entity in order.
+// TestKilledSender kills a sender again and again when a request has arrived and the sender has not
+// noted it. In the end every event has arrived, always with the same id, and for each entity in
+// order.
 func TestKilledSender(t *testing.T) {
 	kills, events := 2, 100
 	if os.Getenv("TRACKING_LONG") == "1" {
@@ -266,7 +280,8 @@ func TestKilledSender(t *testing.T) {
 		k.generation(cfg, i < kills, 1+random.IntN(events/(kills+1)), i%2 == 1)
 	}
 
-	// What the file holds is the truth. What had arrived when the last sender was stopped, but was not noted, comes once more.
+	// What the file holds is the truth. What had arrived when the last sender was stopped, but was
+	// not noted, comes once more.
 	recorder := &webhook.Recorder{}
 	cfg.Ahead += 3 * time.Minute
 	svc, store, err := cfg.service(recorder)

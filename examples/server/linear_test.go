@@ -23,7 +23,8 @@ type taskInput struct {
 	driver string
 }
 
-// taskOutput is what the client was told: nothing, that the state forbids it, or the task as it is then.
+// taskOutput is what the client was told: nothing, that the state forbids it, or the task as it is
+// then.
 type taskOutput struct {
 	unknown bool
 	refused bool
@@ -60,7 +61,8 @@ func taskModel() porcupine.Model {
 	}
 }
 
-// ask makes a call about a task. A call that gets no answer, as the program is killed, may have been done or may be done yet.
+// ask makes a call about a task. A call that gets no answer, as the program is killed, may have
+// been done or may be done yet.
 func ask(base, task string, in taskInput) (taskOutput, error) {
 	var req *http.Request
 	var err error
@@ -102,23 +104,36 @@ func ask(base, task string, in taskInput) (taskOutput, error) {
 	return taskOutput{state: s}, nil
 }
 
-// TestLinearizable has clients dispose of one task at once, over HTTP: what they see could have come about one after the other, also when the program is
-// killed and started again in between.
+// TestLinearizable has clients dispose of one task at once, over HTTP: what they see could have
+// come about one after the other, also when the program is killed and started again in between.
 func TestLinearizable(t *testing.T) {
+	file := "sqlite:" + filepath.Join(t.TempDir(), "tracking.db")
+	disposeAtOnce(t, 1, "-store", file, "-key", "k")
+}
+
+// TestLinearizableWithTwo has half of them ask one and half another of two programs on one database.
+func TestLinearizableWithTwo(t *testing.T) {
+	disposeAtOnce(t, 2, "-store", blank.Database(t), "-key", "k")
+}
+
+// disposeAtOnce lets clients ask n programs, of which one is killed in every second round.
+func disposeAtOnce(t *testing.T, n int, args ...string) {
 	rounds := 6
 	if os.Getenv("TRACKING_LONG") == "1" {
 		rounds = 60
 	}
 	const clients, calls, drivers = 6, 8, 3
-	args := []string{"-store", "sqlite:" + filepath.Join(t.TempDir(), "tracking.db"), "-key", "k"}
-	p := startProcess(t, args...)
+	programs := make([]*process, n)
+	for i := range programs {
+		programs[i] = startProcess(t, args...)
+	}
 	r := &rider{}
 	for d := range drivers {
-		r.call(t, p.base, "", "/v1/users/driver", fmt.Sprintf(`{"driver_id":"driver-%d"}`, d))
+		r.call(t, programs[0].base, "", "/v1/users/driver", fmt.Sprintf(`{"driver_id":"driver-%d"}`, d))
 	}
 	chance := rand.New(rand.NewPCG(5, 6))
 	for round := range rounds {
-		data, _ := r.call(t, p.base, "", "/v1/task/create", `{"type":2,"drop":{"address":"45 First Avenue"}}`)
+		data, _ := r.call(t, programs[0].base, "", "/v1/task/create", `{"type":2,"drop":{"address":"45 First Avenue"}}`)
 		task, _ := data.at("task.task_id").(string)
 		killAt := int64(math.MaxInt64)
 		if round%2 == 1 {
@@ -126,14 +141,15 @@ func TestLinearizable(t *testing.T) {
 		}
 		var tick atomic.Int64
 		history := make([][]porcupine.Operation, clients)
-		// run has each client make calls until they have made n or get no answer.
-		run := func(base string, n int) {
+		victim := round / 2 % n
+		// run has each client make calls until all are made or one gets no answer.
+		run := func() {
 			var once sync.Once
 			var wg sync.WaitGroup
 			for c := range clients {
 				plan := rand.New(rand.NewPCG(uint64(round), uint64(c)))
 				wg.Go(func() {
-					for len(history[c]) < n {
+					for len(history[c]) < calls {
 						in := taskInput{verb: []string{"read", "assign", "assign", "unassign"}[plan.IntN(4)]}
 						if in.verb == "assign" {
 							in.driver = fmt.Sprintf("driver-%d", plan.IntN(drivers))
@@ -142,7 +158,7 @@ func TestLinearizable(t *testing.T) {
 							in = taskInput{verb: "cancel"}
 						}
 						began := tick.Add(1)
-						out, err := ask(base, task, in)
+						out, err := ask(programs[c%n].base, task, in)
 						if err != nil {
 							t.Error(err)
 							return
@@ -151,25 +167,27 @@ func TestLinearizable(t *testing.T) {
 						if out.unknown {
 							ended = math.MaxInt64
 						}
-						history[c] = append(history[c], porcupine.Operation{ClientId: c, Input: in, Output: out, Call: began, Return: ended})
+						history[c] = append(history[c], porcupine.Operation{
+							ClientId: c, Input: in, Output: out, Call: began, Return: ended,
+						})
 						if out.unknown {
 							return
 						}
 						if ended > killAt {
-							once.Do(func() { p.kill(t) })
+							once.Do(func() { programs[victim].kill(t) })
 						}
 					}
 				})
 			}
 			wg.Wait()
 		}
-		run(p.base, calls)
+		run()
 		if killAt < math.MaxInt64 {
-			<-p.ended
+			<-programs[victim].ended
 			http.DefaultClient.CloseIdleConnections()
-			p = startProcess(t, args...)
+			programs[victim] = startProcess(t, args...)
 			killAt = math.MaxInt64
-			run(p.base, calls)
+			run()
 		}
 		var all []porcupine.Operation
 		unanswered := 0
@@ -182,7 +200,8 @@ func TestLinearizable(t *testing.T) {
 			all = append(all, ops...)
 		}
 		if !porcupine.CheckOperations(taskModel(), all) {
-			t.Fatalf("round %d, %d calls unanswered: no order of these calls explains their answers: %+v", round, unanswered, history)
+			t.Fatalf("round %d, %d calls unanswered: no order of these calls explains their answers: %+v", round,
+				unanswered, history)
 		}
 	}
 }

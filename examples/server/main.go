@@ -1,6 +1,8 @@
-// Server is the whole delivery-tracking service as a program: the HTTP interface over a store, and a demo in which couriers deliver along streets.
+// Server is the whole delivery-tracking service as a program: the HTTP interface over a store, and
+// a demo in which couriers deliver along streets. Other commands look after the store.
 //
 //	go run ./examples/server
+//	go run ./examples/server help
 package main
 
 import (
@@ -9,27 +11,22 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
-	"sync"
+	"slices"
+	"strings"
 	"syscall"
-	"time"
 
-	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/examples/server/internal/demo"
-	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/examples/internal/commandline"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, os.Args[1:], streams{in: os.Stdin, out: os.Stdout, log: os.Stderr, env: os.LookupEnv})
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
+	case errors.Is(err, commandline.ErrWrong):
 		os.Exit(2)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "server:", err)
@@ -37,109 +34,44 @@ func main() {
 	}
 }
 
-// run serves until ctx ends and then shuts down.
-func run(ctx context.Context, args []string, out, log io.Writer) (err error) {
-	cfg, err := parseFlags(args, log)
-	if err != nil {
-		return err
-	}
-	logger := slog.New(slog.NewTextHandler(log, nil))
-	cfg.options.Logger = logger
+// streams are what a command has of the process that it runs in.
+type streams struct {
+	in       io.Reader
+	out, log io.Writer
+	env      func(name string) (value string, ok bool)
+}
 
-	store, err := openStore(cfg.store, logger)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	var handler *httpadapter.Handler
-	told, err := cfg.notifiers(logger, func(ctx context.Context, n tracking.Notification) (any, error) { return handler.Fill(ctx, n) })
-	if err != nil {
-		return err
-	}
-	defer told.close()
-	cfg.options.Notifiers = told.all()
-	svc, err := tracking.New(store, &cfg.options)
-	if err != nil {
-		return err
-	}
-	if cfg.site.PushKey, err = told.bind(ctx, svc); err != nil {
-		return err
-	}
-	keys := map[string]httpadapter.Principal{}
-	for i, key := range cfg.keys {
-		keys[key] = httpadapter.Principal{Actor: fmt.Sprintf("key:%d", i+1)}
-	}
-	handler, err = httpadapter.New(svc, &httpadapter.Options{
-		Keys: keys, BaseURL: cfg.baseURL, Site: cfg.site, Logger: cfg.requestLogger(logger, log),
-		Health: health(store, svc),
-	})
-	if err != nil {
-		return err
-	}
+// command is what the first argument, or the first two, may be.
+type command struct {
+	name, synopsis, about string
+	run                   func(ctx context.Context, args []string, std streams) error
+}
 
-	listener, err := net.Listen("tcp", cfg.addr)
-	if err != nil {
-		return err
+// commands are all but serving, which needs no word.
+func commands() []command {
+	return []command{
+		{"key add", "[NAME]", "make an API key and print it, once", keyAdd},
+		{"key list", "", "list the API keys of the store, which knows their names alone", keyList},
+		{"key revoke", "ID", "make an API key dead", keyRevoke},
+		{"dead list", "", "list the events whose delivery was given up", deadList},
+		{"dead replay", "[ID…]", "have them delivered anew, all or those named", deadReplay},
+		{"export", "> FILE", "write what a store keeps, all or one person's", exportStore},
+		{"import", "< FILE", "read that into another store; again after a break", importStore},
+		{"help", "[TOPIC]", "what there is, or the flags of a topic", help},
 	}
-	server := &http.Server{
-		Handler: handler,
-		// How long a body may take to arrive and a write to leave, the handler says for each request: limits for the whole of one would cut live streams.
-		ReadHeaderTimeout: 10 * time.Second,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		ErrorLog:          slog.NewLogLogger(logger.Handler(), slog.LevelWarn),
+}
+
+// run runs the command that args begin with.
+func run(ctx context.Context, args []string, std streams) error {
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return serve(ctx, args, std)
 	}
-
-	// What works beside the server outlives it: requests still under way may want it.
-	working, stopWorking := context.WithCancel(context.WithoutCancel(ctx))
-	var workers sync.WaitGroup
-	defer workers.Wait()
-	defer stopWorking()
-	workers.Go(func() { _ = svc.Run(working) }) // returns only the end of working
-
-	if cfg.backup != "" {
-		workers.Go(func() { backUp(working, store, cfg.backup, cfg.backupEvery, logger) })
-	}
-
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-
-	w := welcome{out: out, base: cfg.publicURL(listener.Addr()), key: cfg.keys[0], made: cfg.keyMade}
-	w.start(cfg)
-	if cfg.demo {
-		if err := w.invite(ctx, svc); err != nil {
-			logger.Error("the demo has no invite", "err", err)
+	for _, c := range commands() {
+		words := strings.Fields(c.name)
+		if len(args) >= len(words) && slices.Equal(args[:len(words)], words) {
+			return c.run(ctx, args[len(words):], std)
 		}
-		workers.Go(func() {
-			err := demo.Run(working, svc, &demo.Options{Logger: logger, Guest: guest, SetsOff: func(courier string, t tracking.Task) { w.setsOff(working, svc, courier, t) }})
-			if working.Err() == nil {
-				logger.Error("the demo has ended", "err", err)
-			}
-		})
 	}
-
-	select {
-	case err := <-served:
-		return err
-	case <-ctx.Done():
-	}
-	logger.Info("shutting down")
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTime)
-	defer cancel()
-	// Live streams first: the server waits for every request to end.
-	err = errors.Join(svc.Close(ending), server.Shutdown(ending))
-	if serveErr := <-served; !errors.Is(serveErr, http.ErrServerClosed) {
-		err = errors.Join(err, serveErr)
-	}
-	return err
+	fmt.Fprintln(std.log, "Usage: server [COMMAND] [flags]; server help lists them\nserver: there is no such command")
+	return commandline.ErrWrong
 }
-
-// requestLogger gets a line for each request. In the demo only failures are worth one, since the links that it prints would be lost among them.
-func (c *config) requestLogger(logger *slog.Logger, log io.Writer) *slog.Logger {
-	if !c.demo {
-		return logger
-	}
-	return slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelWarn}))
-}
-
-const shutdownTime = 10 * time.Second

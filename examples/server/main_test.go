@@ -13,11 +13,14 @@ import (
 	"net/url"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/examples/internal/commandline"
 	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
@@ -46,6 +49,11 @@ func (o *output) String() string {
 	return string(o.text)
 }
 
+func noEnv(string) (string, bool) { return "", false }
+
+// quiet are the streams of a command of which nobody reads anything.
+var quiet = streams{in: strings.NewReader(""), out: io.Discard, log: io.Discard, env: noEnv}
+
 // server is the program, running.
 type server struct {
 	t         *testing.T
@@ -56,14 +64,17 @@ type server struct {
 }
 
 // start runs the program on a free port until the test ends.
-func start(t *testing.T, args ...string) *server {
+func start(t *testing.T, args ...string) *server { t.Helper(); return startWith(t, nil, args...) }
+
+// startWith runs it with an environment.
+func startWith(t *testing.T, env variables, args ...string) *server {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := &server{t: t, out: newOutput(), log: newOutput(), ended: make(chan struct{})}
 	var err error
 	go func() {
 		defer close(s.ended)
-		err = run(ctx, append([]string{"-addr", "127.0.0.1:0"}, args...), s.out, s.log)
+		err = run(ctx, append([]string{"-addr", "127.0.0.1:0", "-demo=false"}, args...), streams{out: s.out, log: s.log, env: env.lookUp})
 	}()
 	s.stop = func() error { cancel(); <-s.ended; return err }
 	t.Cleanup(func() {
@@ -72,9 +83,16 @@ func start(t *testing.T, args ...string) *server {
 		}
 	})
 	s.base = s.wait(`Serving at (\S+) with`)
-	s.key = s.wait(`API key [^:]*: (.*)\n`)
+	if i := slices.Index(args, "-key"); i >= 0 {
+		s.key = args[i+1]
+	} else if m := printedKey.FindStringSubmatch(s.wait(`(?s)(.*)All calls: `)); m != nil {
+		s.key = m[1]
+	}
 	return s
 }
+
+// printedKey is a key that was made at this start.
+var printedKey = regexp.MustCompile(`API key[^:]*: ([A-Za-z0-9_-]+)\n`)
 
 // wait waits until the program has printed a match, and returns its first group.
 func (s *server) wait(pattern string) string {
@@ -121,7 +139,8 @@ func (o object) text(t *testing.T, path string) string {
 	return s
 }
 
-// call makes a call with the API key or, if there is one, with a driver's token. A body makes it a POST. The answer must be 200; its data is returned.
+// call makes a call with the API key or, if there is one, with a driver's token. A body makes it a
+// POST. The answer must be 200; its data is returned.
 func (s *server) call(token, path, body string) object {
 	s.t.Helper()
 	method, address := http.MethodGet, s.base+path
@@ -179,9 +198,11 @@ func TestDelivery(t *testing.T) {
 	joined := s.call("none", "/v1/driver/join", fmt.Sprintf(`{"invite_code":%v,"nonce":"n"}`, inv["invite_code"]))
 	token := joined.text(t, "token")
 	s.call(token, "/v1/driver/availability", `{"availability":true}`)
-	s.call(token, "/v1/driver/fixes", fmt.Sprintf(`{"fixes":[{"lnglat":[2.16,41.386],"time":%q}]}`, stamp(time.Now().Add(-time.Minute))))
+	s.call(token, "/v1/driver/fixes",
+		fmt.Sprintf(`{"fixes":[{"lnglat":[2.16,41.386],"time":%q}]}`, stamp(time.Now().Add(-time.Minute))))
 
-	created := s.call("", "/v1/task/create", `{"type":2,"drop":{"lnglat":[2.17,41.39],"address":"45 First Avenue"},"order_id":"#1","auto_assign":true}`)
+	created := s.call("", "/v1/task/create",
+		`{"type":2,"drop":{"lnglat":[2.17,41.39],"address":"45 First Avenue"},"order_id":"#1","auto_assign":true}`)
 	id := created.text(t, "task.task_id")
 	if got, want := created.at("task.status"), "assigned"; got != want {
 		t.Fatalf("the task is %v, want %v: the driver is there", got, want)
@@ -191,7 +212,8 @@ func TestDelivery(t *testing.T) {
 	}
 	started := s.call(token, "/v1/driver/tasks/"+id+"/start", `{}`)
 	trip := started.text(t, "trip._id")
-	fixes := s.call(token, "/v1/driver/fixes", fmt.Sprintf(`{"fixes":[{"lnglat":[2.161,41.3861],"time":%q}]}`, stamp(time.Now())))
+	fixes := s.call(token, "/v1/driver/fixes",
+		fmt.Sprintf(`{"fixes":[{"lnglat":[2.161,41.3861],"time":%q}]}`, stamp(time.Now())))
 	if got := fmt.Sprint(fixes["outcomes"]); got != "[live]" {
 		t.Errorf("a fix of now is %s, want [live]", got)
 	}
@@ -201,7 +223,8 @@ func TestDelivery(t *testing.T) {
 		t.Errorf("the customer's link is %s, want one below %s/track/", link, s.base)
 	}
 	live := s.stream(link + "/live")
-	if state := live.next(); state.at("status") != "in_progress" || state.at("position.lnglat") == nil || state.at("driver.name") != "Dora" {
+	if state := live.next(); state.at("status") != "in_progress" || state.at("position.lnglat") == nil ||
+		state.at("driver.name") != "Dora" {
 		t.Errorf("the customer sees %v, want the task under way, Dora and where she is", state)
 	}
 	if got := s.call(token, "/v1/driver/tasks/"+id+"/complete", `{}`).at("task.outcome"); got != "succeeded" {
@@ -284,18 +307,31 @@ func TestShutdownEndsStreams(t *testing.T) {
 	}
 }
 
+// TestPrintedLines: the lines that are printed work as they are, or with the key that was given in
+// place of KEY, since that is not printed.
 func TestPrintedLines(t *testing.T) {
 	const key = `it's an "odd" key & 100 % ✓`
-	s := start(t, "-key", "other", "-key", key)
-	if got := s.out.String(); !strings.Contains(got, "API key 1: other\n") || !strings.Contains(got, "API key 2: "+key+"\n") {
-		t.Fatalf("the keys are not printed:\n%s", got)
+	for _, args := range [][]string{nil, {"-key", "other", "-key", key}} {
+		s := start(t, args...)
+		printed := s.out.String()
+		if args != nil {
+			if strings.Contains(printed, "odd") || strings.Contains(printed, "other\n") {
+				t.Errorf("the keys that were given are printed:\n%s", printed)
+			}
+			printed = strings.ReplaceAll(printed, "apikey=KEY", "apikey="+url.QueryEscape(key))
+		}
+		s.tryLines(printed)
 	}
-	s.key = key
-	s.call("", "/v1/task/list", "")
+}
 
-	word := regexp.MustCompile(`'([^']*)'`)
+var word = regexp.MustCompile(`'([^']*)'`)
+
+// tryLines makes the calls of the curl lines.
+func (s *server) tryLines(printed string) {
+	t := s.t
+	t.Helper()
 	n := 0
-	for line := range strings.Lines(s.out.String()) {
+	for line := range strings.Lines(printed) {
 		if !strings.HasPrefix(line, "  curl ") {
 			continue
 		}
@@ -320,8 +356,14 @@ func TestPrintedLines(t *testing.T) {
 		if status != http.StatusOK {
 			t.Errorf("%s answers %d %v", line, status, answer)
 		}
-		if strings.Contains(line, "/task/create") && answer.at("data.task.status") != "assigned" {
-			t.Errorf("the task of the printed line is %v, want it assigned", answer)
+		if strings.Contains(line, "/task/create") {
+			link, _ := answer.at("data.tracking_url").(string)
+			if answer.at("data.task.status") != "assigned" {
+				t.Errorf("the task of the printed line is %v, want it assigned", answer)
+			}
+			if status, _ := s.get(link); status != http.StatusOK {
+				t.Errorf("the customer's link answers %d", status)
+			}
 		}
 	}
 	if n < 5 {
@@ -340,7 +382,8 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	status, state := do(t, req)
-	if status != http.StatusOK || state.at("data.tracking.status") != "in_progress" || state.at("data.tracking.position.lnglat") == nil {
+	if status != http.StatusOK || state.at("data.tracking.status") != "in_progress" ||
+		state.at("data.tracking.position.lnglat") == nil {
 		t.Errorf("the customer's link answers %d %v, want a courier on the way", status, state)
 	}
 	if strings.Contains(s.log.String(), "msg=request") {
@@ -375,12 +418,13 @@ func TestBaseURL(t *testing.T) {
 	if s.base != base {
 		t.Errorf("it prints the address %s, want %s", s.base, base)
 	}
-	if got := s.out.String(); !strings.Contains(got, "'"+base+"/v1/task/list?apikey=k'") {
+	if got := s.out.String(); !strings.Contains(got, "'"+base+"/v1/task/list?apikey=KEY'") {
 		t.Errorf("the curl lines do not go to %s:\n%s", base, got)
 	}
 }
 
-// What was in the file when a server ended is there for the next one, and only one at a time may have it.
+// What was in the file when a server ended is there for the next one, and only one at a time may
+// have it.
 func TestFileStore(t *testing.T) {
 	dir := t.TempDir()
 	store := "sqlite:" + filepath.Join(dir, "a store.db")
@@ -390,7 +434,9 @@ func TestFileStore(t *testing.T) {
 	if status, text := first.get(first.base + "/healthz"); status != http.StatusOK {
 		t.Errorf("/healthz answers %d %s", status, text)
 	}
-	if err := run(t.Context(), []string{"-addr", "127.0.0.1:0", "-store", store}, io.Discard, io.Discard); !errors.Is(err, sqlite.ErrInUse) {
+	if err := run(t.Context(), []string{
+		"-addr", "127.0.0.1:0", "-store", store,
+	}, quiet); !errors.Is(err, sqlite.ErrInUse) {
 		t.Errorf("a second server on the file ends with %v, want %v", err, sqlite.ErrInUse)
 	}
 	if err := first.stop(); err != nil {
@@ -401,10 +447,13 @@ func TestFileStore(t *testing.T) {
 	if got := second.call("", "/v1/task?task_id="+id, "").text(t, "task.task_id"); got != id {
 		t.Errorf("the task is %s, want %s", got, id)
 	}
-	if again := second.call("", "/v1/task/trackingurl/"+id, "").text(t, "webUrl"); strings.TrimPrefix(again, second.base) != strings.TrimPrefix(link, first.base) {
+	if again := second.call("", "/v1/task/trackingurl/"+id, "").text(t, "webUrl"); strings.TrimPrefix(again,
+		second.base) != strings.TrimPrefix(link, first.base) {
 		t.Errorf("the customer's link was %s and is now %s", link, again)
 	}
-	if err := run(t.Context(), []string{"-store", "sqlite:" + filepath.Join(dir, "none", "a.db")}, io.Discard, io.Discard); !errors.Is(err, sqlite.ErrPath) {
+	if err := run(t.Context(), []string{
+		"-store", "sqlite:" + filepath.Join(dir, "none", "a.db"),
+	}, quiet); !errors.Is(err, sqlite.ErrPath) {
 		t.Errorf("a file in a folder that is not there ends with %v, want %v", err, sqlite.ErrPath)
 	}
 }
@@ -422,6 +471,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := start(t, "-store", "sqlite:"+backup)
+	second.key = first.key
 	if got := second.call("", "/v1/task?task_id="+id, "").text(t, "task.task_id"); got != id {
 		t.Errorf("the task in the backup is %s, want %s", got, id)
 	}
@@ -429,7 +479,7 @@ func TestBackup(t *testing.T) {
 
 func TestAddressInUse(t *testing.T) {
 	s := start(t)
-	err := run(t.Context(), []string{"-addr", strings.TrimPrefix(s.base, "http://")}, io.Discard, io.Discard)
+	err := run(t.Context(), []string{"-addr", strings.TrimPrefix(s.base, "http://")}, quiet)
 	if err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("a second server on the address ends with %v", err)
 	}
@@ -440,10 +490,12 @@ func TestFlags(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"x"}, "only flags"},
+		{[]string{"-name", "n", "x"}, "only flags"},
 		{[]string{"-key", ""}, "empty"},
 		{[]string{"-store", "postgres"}, "-store must be"},
 		{[]string{"-store", "sqlite:"}, "names no file"},
+		{[]string{"-store", "postgres://a b/"}, "-store is no URL"},
+		{[]string{"-store", "postgres://h/d", "-backup", "copy.db"}, "-backup needs a store in a file"},
 		{[]string{"-backup", "copy.db"}, "-backup needs a store in a file"},
 		{[]string{"-backup-every", "0s"}, "must be positive"},
 		{[]string{"-base-url", "example.com"}, "-base-url must be"},
@@ -457,6 +509,7 @@ func TestFlags(t *testing.T) {
 		{[]string{"-tiles", "https://tiles.example.com/{z}/{x}.png"}, "-tiles must be"},
 		{[]string{"-tiles", "tiles/{z}/{x}/{y}.png"}, "-tiles must be"},
 		{[]string{"-tiles-attribution", "somebody"}, "-tiles-attribution needs -tiles"},
+		{[]string{"-map", "city.pmtiles", "-tiles", "/{z}/{x}/{y}.png"}, "-map and -tiles cannot both"},
 		{[]string{"-logo", "logo.png"}, "-logo must be"},
 		{[]string{"-logo", "javascript:alert(1)"}, "-logo must be"},
 		{[]string{"-max-open-tasks", "0"}, "-max-open-tasks cannot be 0"},
@@ -465,19 +518,44 @@ func TestFlags(t *testing.T) {
 		{[]string{"-trip-ttl", "0s"}, "must be positive"},
 		{[]string{"-link-ttl", "-1h"}, "must be positive"},
 		{[]string{"-code-ttl", "1 day"}, "no duration"},
+		{[]string{"-contact-url", "javascript:alert(1)"}, "-contact-url must be"},
+		{[]string{"-help-url", "help.html"}, "-help-url must be"},
+		{[]string{"-feedback-url", "feedback"}, "-feedback-url must be"},
+		{[]string{"-reason", "no_lift"}, "it must be a code"},
+		{[]string{"-reason", "No lift=The lift is broken"}, "it must be a code"},
+		{[]string{"-reason", "no_lift=x", "-reason", "no_lift=y"}, "given before"},
+		{[]string{"-undo-for", "0s"}, "must be positive"},
+		{[]string{"-color", "red"}, "-color must have the form #rrggbb"},
+		{[]string{"-time-zone", "Middle/Earth"}, "no time zone"},
+		{[]string{"-trusted-proxies", "10.0.0.0/8,proxy"}, "addresses or ranges"},
+		{[]string{"-forwarded-header", "X-Real-IP"}, "-forwarded-header must be"},
+		{[]string{"-secret", "short"}, "-secret must have 32"},
 		{[]string{"-nonsense"}, "flag provided but not defined"},
 	} {
 		var log strings.Builder
-		if err := run(t.Context(), tt.args, io.Discard, &log); !errors.Is(err, errUsage) || !strings.Contains(log.String(), tt.want) {
+		err := run(t.Context(), tt.args, streams{out: io.Discard, log: &log, env: noEnv})
+		hint, sentence, _ := strings.Cut(log.String(), "\n")
+		if !errors.Is(err, commandline.ErrWrong) || !strings.HasPrefix(sentence, "server: ") ||
+			!strings.Contains(sentence, tt.want) {
 			t.Errorf("server %q ends with %v and says %q, want %q", tt.args, err, log.String(), tt.want)
+		}
+		if !strings.Contains(hint, "server -h") || strings.Count(log.String(), "\n") != 2 {
+			t.Errorf("server %q says more than how to see the help and one sentence, which comes last:\n%s", tt.args,
+				&log)
 		}
 	}
 
 	var help strings.Builder
-	if err := run(t.Context(), []string{"-h"}, io.Discard, &help); !errors.Is(err, flag.ErrHelp) {
+	if err := run(t.Context(), []string{"-h"}, streams{out: io.Discard, log: &help, env: noEnv}); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("-h ends with %v", err)
 	}
-	for _, name := range []string{"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl", "link-ttl", "invite-ttl", "code-ttl", "webhook", "webhook-secret", "webhook-allow-private", "push-contact", "name", "logo", "tiles", "tiles-attribution", "demo"} {
+	for _, name := range []string{
+		"addr", "store", "key", "base-url", "max-open-tasks", "max-fix-age", "max-assign-distance", "trip-ttl",
+		"link-ttl", "invite-ttl", "code-ttl", "webhook", "webhook-secret", "webhook-allow-private", "push-contact",
+		"name", "logo", "tiles", "tiles-attribution", "map", "demo", "contact-url", "help-url", "feedback-url", "show-proof",
+		"reason", "stop-time", "assign-lead", "reopen-for", "undo-for",
+		"migrate", "secret", "backup", "backup-every", "color", "time-zone", "trusted-proxies", "forwarded-header",
+	} {
 		if !strings.Contains(help.String(), "  -"+name) {
 			t.Errorf("-h does not document -%s:\n%s", name, help.String())
 		}
@@ -485,26 +563,42 @@ func TestFlags(t *testing.T) {
 
 	parse := func(args ...string) config {
 		t.Helper()
-		c, err := parseFlags(args, io.Discard)
+		c, err := parseFlags(args, quiet)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return c
 	}
 	c := parse()
-	if !c.demo || c.addr != "127.0.0.1:8080" || c.store != "memory" || len(c.keys) != 1 || !c.keyMade {
+	if !c.demo || c.addr != "127.0.0.1:8080" || c.store.spec != "memory" || c.keys != nil {
 		t.Errorf("without flags it is %+v", c)
 	}
-	if again := parse(); again.keys[0] == c.keys[0] || len(c.keys[0]) < 26 {
-		t.Errorf("two runs made the keys %q and %q", c.keys[0], again.keys[0])
+	for _, tt := range []struct {
+		args []string
+		demo bool
+	}{
+		{[]string{"-addr", ":0"}, true},
+		{[]string{"-key", "k", "-name", "Shop", "-base-url", "https://shop.example"}, true},
+		{[]string{"-demo=false"}, false},
+		{[]string{"-addr", ":0", "-demo=false"}, false},
+		{[]string{"-store", "sqlite:a.db"}, false},
+		{[]string{"-store", "memory"}, false},
+		{[]string{"-store", "sqlite:a.db", "-demo"}, true},
+	} {
+		if got := parse(tt.args...).demo; got != tt.demo {
+			t.Errorf("%q: the demo is on: %v, want %v; only -store and -demo=false switch it off", tt.args, got,
+				tt.demo)
+		}
 	}
-	if parse("-addr", ":0").demo || parse("-demo=false").demo || !parse("-addr", ":0", "-demo").demo {
-		t.Error("the demo is on when no flag is given, and else only when asked for")
-	}
-	c = parse("-max-open-tasks", "-1", "-max-fix-age", "1ns", "-max-assign-distance", "2500.5", "-trip-ttl", "1h30m", "-link-ttl", "1s", "-invite-ttl", "2s", "-code-ttl", "3s")
+	c = parse("-max-open-tasks", "-1", "-max-fix-age", "1ns", "-max-assign-distance", "2500.5", "-trip-ttl", "1h30m",
+		"-link-ttl", "1s", "-invite-ttl", "2s", "-code-ttl", "3s", "-stop-time", "4s", "-assign-lead", "5s",
+		"-reopen-for", "6s", "-undo-for", "7s", "-reason", "no_lift=The lift is broken", "-reason", "closed=Shut")
 	o := c.options
-	if o.MaxOpenTasks != -1 || o.MaxFixAge != time.Millisecond || o.MaxAssignDistance != 2500.5 || o.TripTTL != 90*time.Minute ||
-		o.LinkTTL != time.Second || o.InviteTTL != 2*time.Second || o.CodeTTL != 3*time.Second {
+	if o.MaxOpenTasks != -1 || o.MaxFixAge != time.Millisecond || o.MaxAssignDistance != 2500.5 ||
+		o.TripTTL != 90*time.Minute ||
+		o.LinkTTL != time.Second || o.InviteTTL != 2*time.Second || o.CodeTTL != 3*time.Second || o.StopTime != 4*time.Second ||
+		o.AssignLead != 5*time.Second || o.ReopenFor != 6*time.Second || o.UndoFor != 7*time.Second ||
+		!slices.Equal(o.Reasons, []tracking.ReasonCode{"no_lift"}) {
 		t.Errorf("the flags give %+v", o)
 	}
 }

@@ -18,8 +18,10 @@ type notifiers struct {
 	push *webpush.Notifier // the browsers of drivers
 }
 
-// notifiers makes those that the command line asks for. The webhook gets events with the rows that fill adds.
-func (c *config) notifiers(logger *slog.Logger, fill func(context.Context, tracking.Notification) (any, error)) (told notifiers, err error) {
+// notifiers makes those that the command line asks for. The webhook gets events with the rows that
+// fill adds.
+func (c *config) notifiers(logger *slog.Logger,
+	fill func(context.Context, tracking.Notification) (any, error)) (told notifiers, err error) {
 	if c.webhook != "" {
 		opts := httpadapter.WebhookOptions{
 			Fill: fill,
@@ -40,7 +42,8 @@ func (c *config) notifiers(logger *slog.Logger, fill func(context.Context, track
 	return told, err
 }
 
-// all are those that are there, by the names that stand in the store: a webhook that is down delays no push.
+// all are those that are there, by the names that stand in the store: a webhook that is down delays
+// no push.
 func (n notifiers) all() map[string]tracking.Notifier {
 	all := map[string]tracking.Notifier{}
 	if n.hook != nil {
@@ -52,7 +55,8 @@ func (n notifiers) all() map[string]tracking.Notifier {
 	return all
 }
 
-// bind says whose drivers are told, and returns the key that their browsers subscribe with, "" for none.
+// bind says whose drivers are told, and returns the key that their browsers subscribe with, "" for
+// none.
 func (n notifiers) bind(ctx context.Context, svc *tracking.Service) (string, error) {
 	if n.push == nil {
 		return "", nil
@@ -70,7 +74,8 @@ func (n notifiers) close() {
 	}
 }
 
-// checkPush checks -push-contact. Without one, -base-url serves where it is an address that push services take.
+// checkPush checks -push-contact. Without one, -base-url serves where it is an address that push
+// services take.
 func (c *config) checkPush() error {
 	taken := func(contact string) bool {
 		_, err := webpush.New(nil, &webpush.Options{Contact: contact})

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -24,18 +23,9 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
 
-// asProgram makes this test binary the program itself, for tests that kill it: its value is the arguments, one a line.
+// asProgram makes this test binary the program itself, for tests that kill it: its value is the
+// arguments, one a line.
 const asProgram = "TRACKING_TEST_SERVER_ARGS"
-
-func TestProgram(t *testing.T) {
-	args, ok := os.LookupEnv(asProgram)
-	if !ok {
-		t.Skip("it is no test, but the program for others")
-	}
-	if err := run(context.Background(), strings.Split(args, "\n"), os.Stdout, os.Stderr); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // process is the program in a process of its own.
 type process struct {
@@ -50,8 +40,9 @@ var serving = regexp.MustCompile(`Serving at (\S+) with`)
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
 	began := time.Now()
-	p := &process{cmd: exec.Command(os.Args[0], "-test.run=^TestProgram$")}
-	p.cmd.Env = append(os.Environ(), asProgram+"="+strings.Join(append([]string{"-addr", "127.0.0.1:0"}, args...), "\n"))
+	p := &process{cmd: exec.Command(os.Args[0])}
+	p.cmd.Env = append(os.Environ(),
+		asProgram+"="+strings.Join(append([]string{"-addr", "127.0.0.1:0"}, args...), "\n"))
 	out := newOutput()
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	if err := p.cmd.Start(); err != nil {
@@ -86,7 +77,8 @@ func (p *process) kill(t *testing.T) {
 	}
 }
 
-// rider is a client of the service: an application that creates tasks, and the driver who carries them out.
+// rider is a client of the service: an application that creates tasks, and the driver who carries
+// them out.
 type rider struct {
 	id    string
 	token string
@@ -149,7 +141,8 @@ func (r *rider) work(t *testing.T, base string, done func()) (alive bool) {
 		r.made++
 		r.pending = fmt.Sprintf("%s/%d", r.id, r.made)
 	}
-	data, ok := r.call(t, base, "", "/v1/task/create", fmt.Sprintf(`{"type":2,"drop":{"lnglat":[80.27,13.08]},"order_id":%q}`, r.pending))
+	data, ok := r.call(t, base, "", "/v1/task/create",
+		fmt.Sprintf(`{"type":2,"drop":{"lnglat":[80.27,13.08]},"order_id":%q}`, r.pending))
 	if !ok {
 		return false
 	}
@@ -168,7 +161,8 @@ func (r *rider) work(t *testing.T, base string, done func()) (alive bool) {
 	note(ack{task: task, status: "in_progress"})
 	for n := range 3 {
 		at := time.Now().UTC().Format("2006-01-02T15:04:05.000Z")
-		data, ok = r.call(t, base, r.token, "/v1/driver/fixes", fmt.Sprintf(`{"fixes":[{"lnglat":[80.27%d,13.08],"time":%q}]}`, n, at))
+		data, ok = r.call(t, base, r.token, "/v1/driver/fixes",
+			fmt.Sprintf(`{"fixes":[{"lnglat":[80.27000%d,13.08],"time":%q}]}`, n, at))
 		if !ok {
 			return false
 		}
@@ -191,7 +185,8 @@ func (r *rider) check(t *testing.T, base string, from int) {
 	for _, a := range r.acked[from:] {
 		if a.task != "" {
 			data, ok := r.call(t, base, "", "/v1/task?task_id="+a.task, "")
-			if status, _ := data.at("task.status").(string); !ok || slices.Index(ranks, status) < slices.Index(ranks, a.status) {
+			if status, _ := data.at("task.status").(string); !ok ||
+				slices.Index(ranks, status) < slices.Index(ranks, a.status) {
 				t.Errorf("task %s was %s, and is %q after the kill", a.task, a.status, status)
 			}
 			continue
@@ -207,8 +202,9 @@ func (r *rider) check(t *testing.T, base string, from int) {
 	}
 }
 
-// TestKilledServer kills the program again and again while several clients use it: what they were told is done is there afterwards, and done once.
-// TRACKING_KILLS is how often; by default 5 times, with TRACKING_LONG=1 200 times.
+// TestKilledServer kills the program again and again while several clients use it: what they were
+// told is done is there afterwards, and done once. TRACKING_KILLS is how often; by default 5 times,
+// with TRACKING_LONG=1 200 times.
 func TestKilledServer(t *testing.T) {
 	kills := 5
 	if os.Getenv("TRACKING_LONG") == "1" {
@@ -224,9 +220,11 @@ func TestKilledServer(t *testing.T) {
 	for i := range riders {
 		r := &rider{id: fmt.Sprintf("rider-%d", i)}
 		data, _ := r.call(t, p.base, "", "/v1/invite_user", fmt.Sprintf(`{"user_id":%q}`, r.id))
-		data, _ = r.call(t, p.base, "", "/v1/driver/join", fmt.Sprintf(`{"invite_code":%v}`, json.Number(fmt.Sprintf("%.0f", data["invite_code"]))))
+		data, _ = r.call(t, p.base, "", "/v1/driver/join",
+			fmt.Sprintf(`{"invite_code":%v}`, json.Number(fmt.Sprintf("%.0f", data["invite_code"]))))
 		r.token, _ = data["token"].(string)
-		r.call(t, p.base, "", "/v1/users/driver", fmt.Sprintf(`{"driver_id":%q,"availability":true,"lnglat":[80.27,13.08]}`, r.id))
+		r.call(t, p.base, "", "/v1/users/driver",
+			fmt.Sprintf(`{"driver_id":%q,"availability":true,"lnglat":[80.27,13.08]}`, r.id))
 		riders[i] = r
 	}
 	if t.Failed() {
@@ -281,7 +279,8 @@ func TestKilledServer(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 
 	slices.Sort(ready)
-	t.Logf("%d kills, %d things acknowledged; ready after %v, at most %v", kills, total, ready[len(ready)/2], ready[len(ready)-1])
+	t.Logf("%d kills, %d things acknowledged; ready after %v, at most %v", kills, total, ready[len(ready)/2],
+		ready[len(ready)-1])
 	s, err := sqlite.Open(path, nil)
 	if err != nil {
 		t.Fatal(err)

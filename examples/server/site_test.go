@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// TestSite: what the flags say of name, logo and tiles stands on the pages, which may load these images and no others.
+// TestSite: what the flags say of name, logo and tiles stands on the pages, which may load these
+// images and no others.
 func TestSite(t *testing.T) {
 	const (
 		name        = `Ørsted & "Sons" <b>`
@@ -25,12 +26,18 @@ func TestSite(t *testing.T) {
 		images                         string // img-src of the policy
 	}{
 		{nil, "Tracking", "", "", "", "'self'"},
-		{[]string{"-name", name, "-logo", logo, "-tiles", tiles, "-tiles-attribution", attribution}, name, logo, tiles, attribution,
+		{[]string{
+			"-name", name, "-logo", logo, "-tiles", tiles, "-tiles-attribution", attribution,
+		}, name, logo, tiles, attribution,
 			"'self' https://cdn.example.com https://*.tiles.example.org"},
-		{[]string{"-logo", "data:image/png;base64,AAAA", "-tiles", "/tiles/{z}/{x}/{y}.png"}, "Tracking", "data:image/png;base64,AAAA", "/tiles/{z}/{x}/{y}.png", "", "'self' data:"},
+		{
+			[]string{"-logo", "data:image/png;base64,AAAA", "-tiles", "/tiles/{z}/{x}/{y}.png"}, "Tracking",
+			"data:image/png;base64,AAAA", "/tiles/{z}/{x}/{y}.png", "", "'self' data:",
+		},
 	} {
 		s := start(t, tt.args...)
-		task := s.call("", "/v1/task/create", `{"type":2,"drop":{"lnglat":[2.17,41.39],"address":"45 First Avenue"}}`).text(t, "task.task_id")
+		task := s.call("", "/v1/task/create",
+			`{"type":2,"drop":{"lnglat":[2.17,41.39],"address":"45 First Avenue"}}`).text(t, "task.task_id")
 		invite := s.call("", "/v1/invite_user", `{"user_id":"dora"}`).text(t, "url")
 		link := s.call("", "/v1/task/trackingurl/"+task, "").text(t, "webUrl")
 		for _, address := range []string{link, invite, s.base + "/driver/"} {
@@ -41,10 +48,12 @@ func TestSite(t *testing.T) {
 					t.Errorf("server %q: the policy of %s is %s, want %s", tt.args, address, policy, want)
 				}
 			}
-			if got := title.FindStringSubmatch(text); got == nil || !strings.Contains(html.UnescapeString(got[1]), tt.name) {
+			if got := title.FindStringSubmatch(text); got == nil ||
+				!strings.Contains(html.UnescapeString(got[1]), tt.name) {
 				t.Errorf("server %q: the title of %s is %q, want %s in it", tt.args, address, got, tt.name)
 			}
-			if got := html.UnescapeString(image.FindString(text)); address == link && !strings.Contains(got, tt.logo) || tt.logo == "" && got != "" {
+			if got := html.UnescapeString(image.FindString(text)); address == link && !strings.Contains(got, tt.logo) ||
+				tt.logo == "" && got != "" {
 				t.Errorf("server %q: %s has the logo %s, want %s", tt.args, address, got, tt.logo)
 			}
 			var config struct {
@@ -57,6 +66,22 @@ func TestSite(t *testing.T) {
 			if config.Name != tt.name || config.Tiles.URL != tt.tiles || config.Tiles.Attribution != tt.attribution {
 				t.Errorf("server %q: the script of %s is told %+v", tt.args, address, config)
 			}
+		}
+	}
+}
+
+// TestProofOnThePage: what the flags say of reasons, proofs and contacts stands on the customer's
+// page, and the reasons are what a driver may give.
+func TestProofOnThePage(t *testing.T) {
+	s := start(t, "-color", "#aa00cc", "-time-zone", "Europe/Berlin", "-show-proof", "-contact-url", "mailto:shop@example.com?subject={order_id}", "-help-url", "/help",
+		"-reason", "no_lift=The lift is broken")
+	task := s.call("", "/v1/task/create",
+		`{"type":2,"order_id":"A 1","drop":{"lnglat":[2.17,41.39],"address":"45 First Avenue"}}`).text(t, "task.task_id")
+	s.call("", "/v1/task/complete", `{"task_id":"`+task+`","outcome":"failed","reason_code":"no_lift","received_by":"Ada"}`)
+	_, text := s.page(s.call("", "/v1/task/trackingurl/"+task, "").text(t, "webUrl"))
+	for _, want := range []string{"mailto:shop@example.com?subject=A%201", `href="/help"`, "The lift is broken", "Ada", "#aa00cc", "Europe/Berlin"} {
+		if !strings.Contains(html.UnescapeString(text), want) {
+			t.Errorf("the page of a delivery that failed does not say %q:\n%s", want, text)
 		}
 	}
 }

@@ -42,7 +42,8 @@ func TestLargestBatches(t *testing.T) {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, `{"type":"Feature","geometry":{"type":"Point","coordinates":[30,60]},"properties":{"timestamp":"2013-08-22T13:%02d:%02dZ","speed":4,"wifi":"%0400d"}}`, i/60, i%60, 0)
+		fmt.Fprintf(&b,
+			`{"type":"Feature","geometry":{"type":"Point","coordinates":[30,60]},"properties":{"timestamp":"2013-08-22T13:%02d:%02dZ","speed":4,"wifi":"%0400d"}}`, i/60, i%60, 0)
 	}
 	b.WriteString(`],"current":{"geometry":{"coordinates":[30,60]},"properties":{"timestamp":"2013-08-22T14:00:00Z"}}}`)
 	if n := len(ingest.Decode(request("", js, b.String()), now).Fixes); n != 1001 || b.Len() > ingest.MaxBody {
@@ -59,7 +60,8 @@ func TestLargestBatches(t *testing.T) {
 	}
 }
 
-// Whatever a megabyte holds, reading it allocates a small multiple of that, and most of it is short-lived.
+// Whatever a megabyte holds, reading it allocates a small multiple of that, and most of it is
+// short-lived.
 func TestMemory(t *testing.T) {
 	for name, tt := range map[string][2]string{
 		"parameters":     {"", "lat=1&"},
@@ -102,7 +104,10 @@ func TestRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := ingest.Request{Method: http.MethodPost, Query: "lat=1&lon=%zz", Header: http.Header{"Content-Type": {form}}, Body: []byte("id=1")}
+	want := ingest.Request{
+		Method: http.MethodPost, Query: "lat=1&lon=%zz", Header: http.Header{"Content-Type": {form}},
+		Body: []byte("id=1"),
+	}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

@@ -36,7 +36,8 @@ func payloads(t *testing.T, name string) []string {
 func reading(f tracking.Fix, set func(*tracking.Fix)) tracking.Fix { set(&f); return f }
 
 // check decodes each line, and wants one fix of it: a zero Fix stands for none.
-func check(t *testing.T, lines []string, in func(line string) ingest.Request, dialect ingest.Dialect, want []tracking.Fix) {
+func check(t *testing.T, lines []string, in func(line string) ingest.Request, dialect ingest.Dialect,
+	want []tracking.Fix) {
 	t.Helper()
 	if len(lines) != len(want) {
 		t.Fatalf("%d requests, want %d", len(lines), len(want))
@@ -97,7 +98,9 @@ func TestPayloadsOfTraccarJSON(t *testing.T) {
 	check(t, payloads(t, "traccar-osmand-json.jsonl"), post, ingest.Traccar9, []tracking.Fix{
 		mountainView,
 		mountainView,
-		reading(at(-122.406417, 37.785834, utc("2025-05-09T04:11:30.579Z")), func(f *tracking.Fix) { f.Accuracy = known(5) }),
+		reading(at(-122.406417, 37.785834, utc("2025-05-09T04:11:30.579Z")), func(f *tracking.Fix) {
+			f.Accuracy = known(5)
+		}),
 		reading(at(106.6837015, -6.1148096, utc("2021-07-21T08:06:34.444Z")), func(f *tracking.Fix) {
 			f.Accuracy, f.Speed, f.Bearing, f.Battery = known(3.8), known(18.67), known(63), known(0.79)
 		}),

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// Setup holds what a driver taps, scans or pastes to make a phone app send to one ingest URL. Whoever has one of its texts can send positions as that driver.
+// Setup holds what a driver taps, scans or pastes to make a phone app send to one ingest URL.
+// Whoever has one of its texts can send positions as that driver.
 type Setup struct {
 	Traccar      string // link for Traccar Client from 9 on; it asks, then configures itself. Also as a QR code
 	TraccarQR    string // URL to scan in Traccar Client from 9 on
@@ -19,13 +20,16 @@ type Setup struct {
 	TraccarStop  string // link that stops it
 	OwnTracks    string // link that configures OwnTracks
 	Overland     string // link that configures Overland
-	GPSLogger    string // link that loads the profile of GPSLogger, which the server has at the ingest URL + ".properties": see [Profile]
+	// link that loads the profile of GPSLogger, which the server has at the ingest URL +
+	// ".properties": see [Profile]
+	GPSLogger    string
 	GPSLoggerURL string // custom URL for GPSLogger, where the profile is not wanted
 	OsmAnd       string // web address for OsmAnd: Plugins → Trip recording → Online tracking
 	URL          string // the ingest URL itself, for any app that asks for no more
 }
 
-// Links gives the set-up texts for an ingest URL: an absolute http or https URL that ends in the ingest token and has no query.
+// Links gives the set-up texts for an ingest URL: an absolute http or https URL that ends in the
+// ingest token and has no query.
 //
 // The apps are asked for a position every 10 or 15 seconds, or every 25 metres.
 func Links(ingestURL string) (Setup, error) {
@@ -49,14 +53,17 @@ func Links(ingestURL string) (Setup, error) {
 		Overland:     "overland://setup?url=" + self + "&token=" + token + "&device_id=phone&unique_id=no",
 		GPSLogger:    "gpslogger://properties/" + ingestURL + ".properties",
 		GPSLoggerURL: gpsLoggerURL(ingestURL),
-		OsmAnd:       ingestURL + "?lat={0}&lon={1}&timestamp={2}&accuracy={3}&altitude={4}&speed={5}&bearing={6}&eta={7}&dist={9}&speed_unit=ms",
-		URL:          ingestURL,
+		OsmAnd: ingestURL +
+			"?lat={0}&lon={1}&timestamp={2}&accuracy={3}&altitude={4}&speed={5}&bearing={6}&eta={7}&dist={9}&speed_unit=ms",
+		URL: ingestURL,
 	}, nil
 }
 
-// Profile is the text of GPSLogger's profile for an ingest URL, a Java properties file in ASCII. Serve it as text/plain.
+// Profile is the text of GPSLogger's profile for an ingest URL, a Java properties file in ASCII.
+// Serve it as text/plain.
 //
-// GPSLogger tries a request three times and then loses it; so the profile also makes it send the whole session again, every hour and at its end. Doubles do no harm.
+// GPSLogger tries a request three times and then loses it; so the profile also makes it send the
+// whole session again, every hour and at its end. Doubles do no harm.
 func Profile(ingestURL string) (string, error) {
 	if _, err := parseIngestURL(ingestURL); err != nil {
 		return "", err
@@ -84,10 +91,12 @@ func Profile(ingestURL string) (string, error) {
 }
 
 func gpsLoggerURL(ingestURL string) string {
-	return ingestURL + "?lat=%LAT&lon=%LON&timestamp=%TIMESTAMP&accuracy=%ACC&altitude=%ALT&speed=%SPD&bearing=%DIR&batt=%BATT&speed_unit=ms"
+	return ingestURL +
+		"?lat=%LAT&lon=%LON&timestamp=%TIMESTAMP&accuracy=%ACC&altitude=%ALT&speed=%SPD&bearing=%DIR&batt=%BATT&speed_unit=ms"
 }
 
-// parseIngestURL checks that texts can be made of s by appending to it: printable ASCII without what a template or a properties file reads in a way of its own.
+// parseIngestURL checks that texts can be made of s by appending to it: printable ASCII without
+// what a template or a properties file reads in a way of its own.
 func parseIngestURL(s string) (*url.URL, error) {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || c == '\\' || c == '{' || c == '%' {
@@ -108,8 +117,10 @@ func parseIngestURL(s string) (*url.URL, error) {
 	return u, nil
 }
 
-// ownTracksConfig is the base64 of OwnTracks' configuration. Apps differ in whether they decode the query before the base64, so the result is made to have letters
-// and digits only: in base64 of ASCII text "+" and "/" come from ">", "~", "?" and DEL alone, and "=" from a length that is no multiple of three.
+// ownTracksConfig is the base64 of OwnTracks' configuration. Apps differ in whether they decode the
+// query before the base64, so the result is made to have letters and digits only: in base64 of
+// ASCII text "+" and "/" come from ">", "~", "?" and DEL alone, and "=" from a length that is no
+// multiple of three.
 func ownTracksConfig(ingestURL string) (string, error) {
 	b, err := json.Marshal(struct {
 		Type       string `json:"_type"`

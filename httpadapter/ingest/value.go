@@ -15,9 +15,13 @@ const (
 	kmPerHour = 1000.0 / 3600
 )
 
-// parseNumber reads a finite decimal number. strconv alone would also take "NaN", "inf" and hexadecimal.
+// parseNumber reads a finite decimal number, with a point or, as phones in many languages write it,
+// a comma. strconv alone would also take "NaN", "inf" and hexadecimal.
 func parseNumber(s string) tracking.Reading {
 	s = strings.TrimSpace(s)
+	if !strings.Contains(s, ".") {
+		s = strings.Replace(s, ",", ".", 1)
+	}
 	if s == "" || strings.Trim(s, "+-.0123456789eE") != "" {
 		return tracking.Reading{}
 	}
@@ -56,6 +60,24 @@ func percent(r tracking.Reading) tracking.Reading {
 	return r
 }
 
+// fraction is a battery that some apps write as 0 … 1 and some as 0 … 100.
+func fraction(r tracking.Reading) tracking.Reading {
+	if r.Value > 1 {
+		return percent(r)
+	}
+	return within(r, 0, 1)
+}
+
+// isDegrees reports whether s looks like a longitude or latitude: a number of at least four
+// decimals within ±180.
+func isDegrees(s string) bool {
+	point := strings.LastIndexAny(s, ".,")
+	if point < 0 || len(s)-point < 5 || len(s) > 32 {
+		return false
+	}
+	return within(parseNumber(s), -180, 180).Known
+}
+
 // nonzero is r, or unknown if it is 0.
 func nonzero(r tracking.Reading) tracking.Reading {
 	if r.Value == 0 {
@@ -85,7 +107,9 @@ func parseTime(s string, now time.Time) (t time.Time, ok bool) {
 	}
 	// A "+" that stood unescaped in a query has become a blank.
 	s = date + "T" + strings.Replace(clock, " ", "+", 1)
-	for _, layout := range []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05"} {
+	for _, layout := range []string{
+		"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04:05Z0700", "2006-01-02T15:04:05Z07", "2006-01-02T15:04:05",
+	} {
 		if t, err := time.Parse(layout, s); err == nil {
 			return checkYear(millis(t))
 		}
@@ -93,12 +117,18 @@ func parseTime(s string, now time.Time) (t time.Time, ok bool) {
 	return time.Time{}, false
 }
 
-// unixTime is the time so many seconds after 1970, or milliseconds from 2³¹ on, which no phone of today means as seconds (2038). What is not after 1970
-// is a clock that was never set.
+// unixTime is the time so many seconds after 1970; milliseconds from 2³¹ on, which no phone of
+// today means as seconds (2038); and microseconds or nanoseconds where that makes a time of the
+// years 2001 to 2286. What is not after 1970 is a clock that was never set.
 func unixTime(v float64) (t time.Time, ok bool) {
 	const year10000 = 253402300800000 // ms
-	if v < 1<<31 {
-		v *= 1000
+	switch {
+	case v < 1<<31:
+		v *= 1e3
+	case v >= 1e15 && v < 1e16:
+		v /= 1e3
+	case v >= 1e18 && v < 1e19:
+		v /= 1e6
 	}
 	if !(v > 0 && v < year10000-1) {
 		return time.Time{}, false
@@ -106,7 +136,8 @@ func unixTime(v float64) (t time.Time, ok bool) {
 	return time.UnixMilli(int64(math.Round(v))).UTC(), true
 }
 
-// checkYear refuses years that have not four digits in UTC, and the one instant that means "no time" in Go.
+// checkYear refuses years that have not four digits in UTC, and the one instant that means "no
+// time" in Go.
 func checkYear(t time.Time) (time.Time, bool) {
 	if y := t.Year(); y < 1 || y > 9999 || t.IsZero() {
 		return time.Time{}, false

@@ -2,7 +2,6 @@ package web
 
 import (
 	"bytes"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -12,8 +11,9 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
-	"strings"
 	"time"
+
+	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
 )
 
 //go:embed dist
@@ -78,6 +78,7 @@ func New() (*Fronts, error) {
 	return f, nil
 }
 
+// loadAsset reads a file of dist with all that is sent with it.
 func loadAsset(name string) (asset, error) {
 	data, err := dist.ReadFile(name)
 	if err != nil {
@@ -99,28 +100,14 @@ func loadAsset(name string) (asset, error) {
 	default:
 		return asset{}, fmt.Errorf("%s: a file of unknown type", name)
 	}
-	if z := compress(data); len(z) < len(data)*9/10 {
+	if z := gzipped.Smallest(data); len(z) < len(data)*9/10 {
 		a.gzip = z
 	}
 	return a, nil
 }
 
-func compress(data []byte) []byte {
-	var buf bytes.Buffer
-	z, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
-	if err == nil {
-		_, err = z.Write(data)
-	}
-	if err == nil {
-		err = z.Close()
-	}
-	if err != nil {
-		panic(err) // a bytes.Buffer does not fail
-	}
-	return buf.Bytes()
-}
-
-// ServeAsset serves a built file by its name, to be kept for a year: the name holds a hash of the content. An unknown one is 404.
+// ServeAsset serves a built file by its name, to be kept for a year: the name holds a hash of the
+// content. An unknown one is 404.
 func (f *Fronts) ServeAsset(w http.ResponseWriter, r *http.Request, name string) {
 	a, ok := f.assets[name]
 	if !ok {
@@ -130,7 +117,8 @@ func (f *Fronts) ServeAsset(w http.ResponseWriter, r *http.Request, name string)
 	a.serve(w, r, "public, max-age=31536000, immutable")
 }
 
-// ServeWorker serves the service worker of the driver app. It must stand at /driver/sw.js, whose folder is its scope.
+// ServeWorker serves the service worker of the driver app. It must stand at /driver/sw.js, whose
+// folder is its scope.
 func (f *Fronts) ServeWorker(w http.ResponseWriter, r *http.Request) {
 	f.worker.serve(w, r, "no-cache")
 }
@@ -143,26 +131,11 @@ func (a asset) serve(w http.ResponseWriter, r *http.Request, cache string) {
 	body, tag := a.plain, a.tag
 	if a.gzip != nil {
 		h.Add("Vary", "Accept-Encoding")
-		if acceptsGzip(r) {
+		if gzipped.Accepts(r.Header) {
 			h.Set("Content-Encoding", "gzip")
 			body, tag = a.gzip, a.tag+"-gzip"
 		}
 	}
 	h.Set("ETag", `"`+tag+`"`)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(body))
-}
-
-// acceptsGzip reads Accept-Encoding (RFC 9110, 12.5.3); a weight of zero is a refusal.
-func acceptsGzip(r *http.Request) bool {
-	for _, line := range r.Header.Values("Accept-Encoding") {
-		for part := range strings.SplitSeq(line, ",") {
-			coding, params, _ := strings.Cut(part, ";")
-			if !strings.EqualFold(strings.TrimSpace(coding), "gzip") {
-				continue
-			}
-			q := strings.TrimRight(strings.ReplaceAll(params, " ", ""), "0.")
-			return q != "q="
-		}
-	}
-	return false
 }

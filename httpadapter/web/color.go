@@ -53,8 +53,9 @@ func (c rgb) toward(other, ground rgb, ratio float64) rgb {
 	return other
 }
 
-// style gives the style sheet its colours. A brand may be yellow or nearly black: fills, lines and markers must still stand out from
-// both grounds (3 : 1 for graphics, WCAG 1.4.11), and text on a fill from the fill (4.5 : 1).
+// style gives the style sheet its colours. A brand may be yellow or nearly black: fills, lines and
+// markers must still stand out from both grounds (3 : 1 for graphics, WCAG 1.4.11), and text on a
+// fill from the fill (4.5 : 1).
 func (s Site) style() string {
 	white, black := rgb{255, 255, 255}, rgb{}
 	light := parseColor(s.color()).toward(black, white, 3)
@@ -65,5 +66,6 @@ func (s Site) style() string {
 		}
 		return black
 	}
-	return fmt.Sprintf(":root{--brand-light:%s;--on-brand-light:%s;--brand-dark:%s;--on-brand-dark:%s}", light, on(light), dark, on(dark))
+	return fmt.Sprintf(":root{--brand-light:%s;--on-brand-light:%s;--brand-dark:%s;--on-brand-dark:%s}", light,
+		on(light), dark, on(dark))
 }

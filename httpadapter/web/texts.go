@@ -18,7 +18,8 @@ const fallback = "en"
 // Languages are the languages shipped, the default first.
 func Languages() []string { return []string{fallback, "de"} }
 
-// Words returns the texts shipped for a language, by key, or nil when it is not shipped. Texts may hold places such as {name} and {n}.
+// Words returns the texts shipped for a language, by key, or nil when it is not shipped. Texts may
+// hold places such as {name} and {n}.
 func Words(lang string) map[string]string {
 	if !slices.Contains(Languages(), lang) {
 		return nil
@@ -51,7 +52,8 @@ func checkWords(words map[string]map[string]string, bad func(format string, args
 	}
 }
 
-// words picks the language of a page by the Accept-Language header and returns its tag and complete table.
+// words picks the language of a page by the Accept-Language header and returns its tag and complete
+// table.
 func (f *Fronts) words(s Site, accept string) (string, map[string]string) {
 	have := Languages()
 	for _, lang := range slices.Sorted(maps.Keys(s.Words)) {
@@ -63,19 +65,32 @@ func (f *Fronts) words(s Site, accept string) (string, map[string]string) {
 	table := maps.Clone(f.texts[fallback])
 	for _, tag := range []string{base(lang), lang} { // the words for "de" also serve a page in "de-AT"
 		maps.Copy(table, f.texts[tag])
-		for own, words := range s.Words {
+		for _, own := range slices.Sorted(maps.Keys(s.Words)) {
 			if strings.EqualFold(own, tag) {
-				maps.Copy(table, words)
+				maps.Copy(table, s.Words[own])
 			}
 		}
 	}
 	return lang, table
 }
 
+// reasons are the words of each reason_code that is not left out: the Site's, or those of the table.
+func (s Site) reasons(table map[string]string) map[string]string {
+	const prefix = "reason."
+	words := map[string]string{}
+	for key, text := range part(table, prefix) {
+		words[strings.TrimPrefix(key, prefix)] = text
+	}
+	maps.Copy(words, s.Reasons)
+	maps.DeleteFunc(words, func(_, text string) bool { return text == "" })
+	return words
+}
+
 func base(tag string) string { b, _, _ := strings.Cut(tag, "-"); return b }
 
-// match picks from have by an Accept-Language header (RFC 9110, 12.5.4), the best weight first and in the header's order among equals.
-// A range matches its tag, else a tag of the same primary language.
+// match picks from have by an Accept-Language header (RFC 9110, 12.5.4), the best weight first and
+// in the header's order among equals. A range matches its tag, else a tag of the same primary
+// language.
 func match(accept string, have []string) string {
 	type want struct {
 		tag string
@@ -134,7 +149,8 @@ func fill(text string, pairs ...string) string {
 	return strings.NewReplacer(pairs...).Replace(text)
 }
 
-// part is the texts whose key begins with one of the given words, for the page that needs only these.
+// part is the texts whose key begins with one of the given words, for the page that needs only
+// these.
 func part(table map[string]string, prefixes ...string) map[string]string {
 	out := map[string]string{}
 	for k, v := range table {

@@ -50,114 +50,6 @@ func visible(p web.Page) string {
 
 var stepPattern = regexp.MustCompile(`<li data-step="([^"]*)" data-state="([^"]*)"[^\n]*`)
 
-// The browser code is held to the same file by test/state.test.ts.
-func TestPhases(t *testing.T) {
-	data, err := os.ReadFile("testdata/phases.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var cases []struct {
-		Name                 string
-		Tracking             json.RawMessage
-		Phase, Place, Detail string
-		Steps                []string
-	}
-	if err := json.Unmarshal(data, &cases); err != nil {
-		t.Fatal(err)
-	}
-	words := web.Words("en")
-	at := regexp.MustCompile(`datetime="([^"]*)"`)
-	for _, c := range cases {
-		t.Run(c.Name, func(t *testing.T) {
-			html := visible(track(t, web.Site{}, string(c.Tracking), "en"))
-			if !strings.Contains(html, `data-phase="`+c.Phase+`"`) || !strings.Contains(html, ">"+words["track.headline."+c.Phase]+"</h1>") {
-				t.Errorf("the page does not show phase %s", c.Phase)
-			}
-			if c.Detail != "" && !strings.Contains(html, words[c.Detail]) {
-				t.Errorf("the page does not say %q", words[c.Detail])
-			}
-			var got []string
-			for _, m := range stepPattern.FindAllStringSubmatch(html, -1) {
-				step := m[1] + " " + m[2]
-				if d := at.FindStringSubmatch(m[0]); d != nil {
-					step += " " + d[1]
-				}
-				if !strings.Contains(m[0], ">"+words["track.step."+m[1]]+"<") || !strings.Contains(m[0], ", "+words["track.step."+m[2]]+"<") {
-					t.Errorf("step %s lacks its words", m[1])
-				}
-				got = append(got, step)
-			}
-			if d := cmp.Diff(c.Steps, got); d != "" {
-				t.Error(d)
-			}
-		})
-	}
-}
-
-const underWay = `{"kind":"task","type":2,"status":"in_progress","outcome":"","order_id":"#1001","driver":{"name":"Ada"},
-	"place":{"address":"12 Long Street","lnglat":[10,50]},"time":"2026-03-01T09:00:00.000Z","started_at":"2026-03-01T09:50:00.000Z",
-	"position":{"lnglat":[10.01,50.01],"time":"2026-03-01T09:59:30.000Z","live":true},"path":[[10.02,50.02],[10.01,50.01]],
-	"eta":{"time":"2026-03-01T10:11:00.000Z"}}`
-
-func TestFactsWithoutScript(t *testing.T) {
-	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Skip("no time zone database")
-	}
-	for _, c := range []struct {
-		name, accept string
-		zone         *time.Location
-		want         []string
-	}{
-		{"English, UTC", "en", nil, []string{"Your order is on the way", "Ada", "12 Long Street", "#1001", "about 10:11 UTC", "Position of 09:59 UTC", `<html lang="en" dir="ltr">`}},
-		{"German, zone of the brand", "fr;q=0.9, de-AT, en;q=0.5", berlin, []string{"Ihre Bestellung ist unterwegs", "gegen 11:11", "Position von 10:59", `<html lang="de" dir="ltr">`}},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			html := visible(track(t, web.Site{TimeZone: c.zone}, underWay, c.accept))
-			for _, w := range c.want {
-				if !strings.Contains(html, w) {
-					t.Errorf("the page does not say %q", w)
-				}
-			}
-		})
-	}
-}
-
-func TestExpectedTime(t *testing.T) {
-	for eta, want := range map[string]string{
-		"10:00:29": "any moment now",
-		"10:00:30": "about 10:01 UTC",
-		"10:02:10": "about 10:02 UTC",
-		"10:14:29": "about 10:14 UTC",
-		"10:14:30": "about 10:15 UTC",
-		"10:15:01": "about 10:20 UTC",
-		"10:56:00": "about 11:00 UTC",
-	} {
-		if html := visible(track(t, web.Site{}, strings.Replace(underWay, "T10:11:00", "T"+eta, 1), "en")); !strings.Contains(html, want) {
-			t.Errorf("expected at %s: the page does not say %q", eta, want)
-		}
-	}
-}
-
-func TestExpectedTimeThatHasPassed(t *testing.T) {
-	html := visible(track(t, web.Site{}, strings.Replace(underWay, "T10:11:00", "T09:58:00", 1), "en"))
-	if !strings.Contains(html, "any moment now") || strings.Contains(html, "about ") {
-		t.Error("the page names a time in the past")
-	}
-}
-
-func TestNothingAfterTheEnd(t *testing.T) {
-	html := visible(track(t, web.Site{}, `{"kind":"task","type":2,"status":"completed","outcome":"succeeded","ended_at":"2026-02-28T09:40:00.000Z","path":[]}`, "en"))
-	for _, no := range []string{"Position", `http-equiv="refresh"`, "modulepreload"} {
-		if strings.Contains(html, no+" of") || no != "Position" && strings.Contains(html, no) {
-			t.Errorf("a page of something that is over has %q", no)
-		}
-	}
-	if !strings.Contains(html, "2026-02-28 09:40 UTC") {
-		t.Error("the page does not say when it ended")
-	}
-}
-
 // A stored script must come out as text, in the page and in the block of JSON.
 func TestEscaping(t *testing.T) {
 	const evil = `</script><script>alert(1)</script>"'><img src=x onerror=alert(1)>{{7*7}}<!--`
@@ -202,9 +94,22 @@ func TestCSP(t *testing.T) {
 		fa   string
 	}{
 		{"plain", web.Site{}, `'self'`, `\*`},
-		{"tiles", web.Site{Tiles: web.Tiles{URL: "https://tile.example/{z}/{x}/{y}.png"}}, `'self' https://tile\.example`, `\*`},
-		{"tiles with subdomains", web.Site{Tiles: web.Tiles{URL: "https://{s}.tile.example:8443/{z}/{x}/{y}{r}.png"}}, `'self' https://\*\.tile\.example:8443`, `\*`},
-		{"own tiles, framed by one", web.Site{Tiles: web.Tiles{URL: "/t/{z}/{x}/{y}"}, FrameAncestors: []string{"https://shop.example", "'self'"}}, `'self'`, `https://shop\.example 'self'`},
+		{
+			"tiles", web.Site{Tiles: web.Tiles{URL: "https://tile.example/{z}/{x}/{y}.png"}},
+			`'self' https://tile\.example`, `\*`,
+		},
+		{
+			"tiles with subdomains",
+			web.Site{Tiles: web.Tiles{URL: "https://{s}.tile.example:8443/{z}/{x}/{y}{r}.png"}},
+			`'self' https://\*\.tile\.example:8443`, `\*`,
+		},
+		{
+			"own tiles, framed by one",
+			web.Site{
+				Tiles: web.Tiles{URL: "/t/{z}/{x}/{y}"}, FrameAncestors: []string{"https://shop.example", "'self'"},
+			},
+			`'self'`, `https://shop\.example 'self'`,
+		},
 		{"logo as data", web.Site{Logo: "data:image/png;base64,AA=="}, `'self' data:`, `\*`},
 		{"logo elsewhere", web.Site{Logo: "https://cdn.example/logo.svg"}, `'self' https://cdn\.example`, `\*`},
 	} {
@@ -212,7 +117,8 @@ func TestCSP(t *testing.T) {
 			if err := c.site.Check(); err != nil {
 				t.Fatal(err)
 			}
-			want := `^default-src 'none'; script-src 'self'; ` + style + `; img-src ` + c.img + `; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ` + c.fa + `$`
+			want := `^default-src 'none'; script-src 'self'; ` + style + `; img-src ` + c.img +
+				`; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors ` + c.fa + `$`
 			if got := track(t, c.site, underWay, "").CSP; !regexp.MustCompile(want).MatchString(got) {
 				t.Errorf("CSP %s\nwant %s", got, want)
 			}
@@ -232,13 +138,19 @@ func TestCheck(t *testing.T) {
 		{"colour by name", web.Site{Color: "red"}, "Color"},
 		{"logo as script", web.Site{Logo: "javascript:alert(1)"}, "Logo"},
 		{"logo as another kind of data", web.Site{Logo: "data:text/html,x"}, "Logo"},
-		{"help as script", web.Site{Help: "javascript:alert(1)"}, "Help"},
-		{"help by telephone", web.Site{Help: "tel:+4930123456"}, ""},
-		{"help without a scheme", web.Site{Help: "//evil.example"}, "Help"},
+		{"help as script", web.Site{HelpURL: "javascript:alert(1)"}, "HelpURL"},
+		{"help by telephone", web.Site{HelpURL: "tel:+4930123456"}, ""},
+		{"help without a scheme", web.Site{HelpURL: "//evil.example"}, "HelpURL"},
 		{"tiles without z", web.Site{Tiles: web.Tiles{URL: "https://t.example/{x}/{y}"}}, "{z}"},
 		{"tiles with {s} inside a label", web.Site{Tiles: web.Tiles{URL: "https://a{s}.t.example/{z}/{x}/{y}"}}, "{s}"},
-		{"tiles with a policy in the host", web.Site{Tiles: web.Tiles{URL: "https://t.example;script-src/{z}/{x}/{y}"}}, "Tiles.URL"},
-		{"ancestor with a policy", web.Site{FrameAncestors: []string{"https://a.example; script-src *"}}, "FrameAncestors"},
+		{
+			"tiles with a policy in the host",
+			web.Site{Tiles: web.Tiles{URL: "https://t.example;script-src/{z}/{x}/{y}"}}, "Tiles.URL",
+		},
+		{
+			"ancestor with a policy", web.Site{FrameAncestors: []string{"https://a.example; script-src *"}},
+			"FrameAncestors",
+		},
 		{"unknown text", web.Site{Words: map[string]map[string]string{"en": {"track.nope": "x"}}}, "track.nope"},
 		{"own language", web.Site{Words: map[string]map[string]string{"ar": {"lang.dir": "rtl"}}}, ""},
 		{"push key", web.Site{PushKey: "abc"}, "PushKey"},
@@ -249,6 +161,64 @@ func TestCheck(t *testing.T) {
 				t.Errorf("Check: %v, want %q", err, c.want)
 			}
 		})
+	}
+}
+
+// TestFrameAncestors: what a browser would pass over, or take for something else, is refused when
+// the program starts.
+func TestFrameAncestors(t *testing.T) {
+	for _, good := range [][]string{
+		nil,
+		{"*"},
+		{"'none'"},
+		{"'self'", "https://shop.example", "'SELF'"},
+		{"https:", "http:", "capacitor:"},
+		{"https://*.shop.example", "*.shop.example", "https://*", "https://shop.example:*", "*:8443"},
+		{"shop.example", "localhost:3000", "http://127.0.0.1:8080", "https://xn--bcher-kva.example", "intranet"},
+	} {
+		if err := (web.Site{FrameAncestors: good}).Check(); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	for _, c := range []struct {
+		sources []string
+		want    string
+	}{
+		{[]string{"self"}, "self without quotes is a host of that name; write 'self'"},
+		{[]string{"https://shop.example", "None"}, "None without quotes is a host of that name; write 'none'"},
+		{[]string{"'none'", "https://shop.example"}, "'none' stands beside others"},
+		{[]string{"https://shop.example", "'NONE'"}, "'NONE' stands beside others"},
+		{[]string{`"self"`}, "no source"},
+		{[]string{"'unsafe-inline'"}, "no source"},
+		{[]string{""}, "no source"},
+		{[]string{"https://a.example https://b.example"}, "an entry of its own"},
+		{[]string{"https://a.example,https://b.example"}, "an entry of its own"},
+		{[]string{"https://a.example; script-src *"}, "no source"},
+		{[]string{"https://a.example\n"}, "no source"},
+		{[]string{"shop.example:"}, "neither a scheme, such as https:, nor a host"},
+		{[]string{"https://"}, "no host"},
+		{[]string{"https:///x"}, "names no host"},
+		{[]string{"://shop.example"}, "no source"},
+		{[]string{"https://shop.example/"}, `write "https://shop.example"`},
+		{[]string{"shop.example/checkout"}, `write "shop.example"`},
+		{[]string{"https://shop.example:8443/a/b"}, `write "https://shop.example:8443"`},
+		{[]string{"https://shop.*"}, "another place"},
+		{[]string{"https://*shop.example"}, "another place"},
+		{[]string{"https://a.*.shop.example"}, "another place"},
+		{[]string{"**"}, "another place"},
+		{[]string{"https://shop.example:"}, "port"},
+		{[]string{"https://shop.example:0"}, "port"},
+		{[]string{"https://shop.example:65536"}, "port"},
+		{[]string{"https://shop.example:80:80"}, "port"},
+		{[]string{"https://bücher.example"}, "xn--"},
+		{[]string{"https://[::1]:8080"}, "IPv6"},
+		{[]string{"https://user@shop.example"}, "plain letters"},
+		{[]string{"https://shop..example"}, "plain letters"},
+		{[]string{"-"}, "plain letters"},
+	} {
+		if err := (web.Site{FrameAncestors: c.sources}).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%q: %v, want one that says %q", c.sources, err, c.want)
+		}
 	}
 }
 
@@ -361,8 +331,10 @@ func TestServePages(t *testing.T) {
 			c.page.Serve(w, r, http.StatusNotFound)
 			h := w.Result().Header
 			for k, want := range map[string]string{
-				"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Robots-Tag": "noindex, nofollow",
-				"Referrer-Policy": "strict-origin-when-cross-origin", "X-Content-Type-Options": "nosniff", "X-Frame-Options": c.frame, "Content-Language": "en",
+				"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store",
+				"X-Robots-Tag":    "noindex, nofollow",
+				"Referrer-Policy": "strict-origin-when-cross-origin", "X-Content-Type-Options": "nosniff",
+				"X-Frame-Options": c.frame, "Content-Language": "en",
 			} {
 				if got := h.Get(k); got != want {
 					t.Errorf("%s: %q, want %q", k, got, want)
@@ -406,7 +378,8 @@ func gunzip(t *testing.T, b []byte) []byte {
 
 var assetPattern = regexp.MustCompile(`(?:src|href)="(/p/driver/assets/[^"]+)"`)
 
-// Everything a page names is there, and all that a browser loads for the tracking page stays within 100 KB.
+// Everything a page names is there, and all that a browser loads stays within 100 KB for the tracking
+// page, 60 KB for the driver app before its map, and 130 KB for the board with its map (of streets, as above, more).
 func TestAssets(t *testing.T) {
 	f := newFronts(t)
 	site := web.Site{Prefix: "/p"}
@@ -428,8 +401,11 @@ func TestAssets(t *testing.T) {
 		return w.Result()
 	}
 	imports := regexp.MustCompile(`"\./([\w-]+\.js)"`)
-	load := func(p web.Page) (bytesOverWire int) {
+	load := func(p web.Page, without ...string) (bytesOverWire int) {
 		seen := map[string]bool{}
+		for _, name := range without {
+			seen[name] = true
+		}
 		var add func(name string)
 		add = func(name string) {
 			if seen[name] {
@@ -461,16 +437,45 @@ func TestAssets(t *testing.T) {
 		}
 		return bytesOverWire
 	}
-	w := httptest.NewRecorder()
-	r := httptest.NewRequest("GET", "/", nil)
-	r.Header.Set("Accept-Encoding", "gzip")
-	tracking.Serve(w, r, 200)
-	total := w.Body.Len() + load(tracking)
-	t.Logf("tracking page: %d bytes over the wire", total)
-	if total > 100_000 {
-		t.Errorf("the tracking page loads %d bytes, want at most 100,000", total)
+	size := func(p web.Page) int {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		p.Serve(w, r, 200)
+		return w.Body.Len()
 	}
-	t.Logf("driver app: %d bytes over the wire", load(driver))
+	var entries map[string]string
+	data, err := os.ReadFile("dist/entries.json")
+	if err == nil {
+		err = json.Unmarshal(data, &entries)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := size(tracking) + load(tracking, entries["basemap.js"])
+	t.Logf("tracking page: %d bytes over the wire", total)
+	if total > 70_000 {
+		t.Errorf("the tracking page loads %d bytes, want at most 70,000", total)
+	}
+	more := load(tracking) - load(tracking, entries["basemap.js"])
+	t.Logf("with a map of streets: %d bytes more", more)
+	if more < 10_000 || more > 40_000 {
+		t.Errorf("with a map of streets it loads %d bytes more, want at most 40,000", more)
+	}
+	total = size(driver) + load(driver, entries["map.js"])
+	t.Logf("driver app before its map: %d bytes over the wire", total)
+	if total > 60_000 {
+		t.Errorf("the driver app loads %d bytes before its map, want at most 60,000", total)
+	}
+	board, err := f.Board(site, "en", now, web.BoardOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	total = size(board) + load(board, entries["basemap.js"])
+	t.Logf("board with its map: %d bytes over the wire", total)
+	if total > 130_000 {
+		t.Errorf("the board loads %d bytes, want at most 130,000", total)
+	}
 
 	name := string(assetPattern.FindSubmatch(tracking.HTML)[1])
 	name = name[strings.LastIndex(name, "/")+1:]
@@ -503,7 +508,8 @@ func TestManifestAndWorker(t *testing.T) {
 	if err := json.Unmarshal(w.Body.Bytes(), &m); err != nil {
 		t.Fatal(err)
 	}
-	if m.StartURL != "/p/driver/" || m.Scope != "/p/driver/" || m.Display != "standalone" || !strings.HasPrefix(m.Name, "Blue & <Bold>") {
+	if m.StartURL != "/p/driver/" || m.Scope != "/p/driver/" || m.Display != "standalone" ||
+		!strings.HasPrefix(m.Name, "Blue & <Bold>") {
 		t.Errorf("manifest %+v", m)
 	}
 	for _, i := range m.Icons {
@@ -515,7 +521,8 @@ func TestManifestAndWorker(t *testing.T) {
 	}
 	w = httptest.NewRecorder()
 	f.ServeWorker(w, httptest.NewRequest("GET", "/", nil))
-	if w.Code != 200 || w.Header().Get("Cache-Control") != "no-cache" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
+	if w.Code != 200 || w.Header().Get("Cache-Control") != "no-cache" ||
+		!strings.HasPrefix(w.Header().Get("Content-Type"), "text/javascript") {
 		t.Errorf("worker: %d %v", w.Code, w.Header())
 	}
 }

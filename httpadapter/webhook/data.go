@@ -6,7 +6,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// Data is an event as it stands under "data". A type for [Options.Fill] may embed it and add what it knows.
+// Data is an event as it stands under "data". A type for [Options.Fill] may embed it and add what
+// it knows.
 type Data struct {
 	ID         string             `json:"id"`
 	Type       tracking.EventType `json:"type"`

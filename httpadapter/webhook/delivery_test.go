@@ -174,8 +174,9 @@ func (o *oneAtATime) Notify(ctx context.Context, n tracking.Notification) error 
 	return o.Notifier.Notify(ctx, n)
 }
 
-// TestMisbehavingReceiver: whatever a receiver does wrong, each event arrives until it is taken and not once more, always with its id, in order for each
-// entity, by one of the three Services that share the work at a time.
+// TestMisbehavingReceiver: whatever a receiver does wrong, each event arrives until it is taken and
+// not once more, always with its id, in order for each entity, by one of the three Services that
+// share the work at a time.
 func TestMisbehavingReceiver(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -185,7 +186,9 @@ func TestMisbehavingReceiver(t *testing.T) {
 }
 
 func misbehave(t *testing.T, seed uint64) {
-	m := &misbehaving{t: t, rand: rand.New(rand.NewPCG(seed, 1)), faults: map[string][]int{}, arrivals: map[string][]arrival{}}
+	m := &misbehaving{
+		t: t, rand: rand.New(rand.NewPCG(seed, 1)), faults: map[string][]int{}, arrivals: map[string][]arrival{},
+	}
 	network := newPipes()
 	quiet := slog.New(slog.DiscardHandler)
 	receiver := &http.Server{Handler: m, ErrorLog: slog.NewLogLogger(quiet.Handler(), slog.LevelError)}
@@ -212,7 +215,10 @@ func misbehave(t *testing.T, seed uint64) {
 			t.Fatal(err)
 		}
 		worker := &oneAtATime{Notifier: hook, t: t, mu: &mu, busy: busy}
-		svc, err := tracking.New(store, &tracking.Options{Notifier: worker, Logger: quiet, RetryWaits: []time.Duration{0, time.Second, 5 * time.Second, 30 * time.Second, time.Minute}})
+		svc, err := tracking.New(store, &tracking.Options{
+			Notifier: worker, Logger: quiet,
+			RetryWaits: []time.Duration{0, time.Second, 5 * time.Second, 30 * time.Second, time.Minute},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,14 +232,16 @@ func misbehave(t *testing.T, seed uint64) {
 	const tasks, changes = 60, 3 // and that it was created and cancelled
 	for i := range tasks {
 		svc := services[i%len(services)]
-		task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "Marienplatz 1"}})
+		task, err := svc.CreateTask(ctx, tracking.NewTask{
+			Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "Marienplatz 1"},
+		})
 		for n := range changes {
 			if err == nil {
 				_, err = svc.UpdateTask(ctx, task.ID, tracking.TaskUpdate{Notes: new(fmt.Sprint(n))})
 			}
 		}
 		if err == nil {
-			_, err = svc.CancelTask(ctx, task.ID, "")
+			_, err = svc.CancelTask(ctx, task.ID, tracking.Reason{})
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -41,7 +41,9 @@ func ExampleVerify() {
 	srv := httptest.NewServer(http.HandlerFunc(receive))
 	defer srv.Close()
 
-	hook, err := webhook.New(srv.URL, []string{secret}, &webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	hook, err := webhook.New(srv.URL, []string{secret}, &webhook.Options{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	})
 	if err != nil {
 		panic(err)
 	}

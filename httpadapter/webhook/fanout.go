@@ -9,14 +9,17 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// Fanout tells several notifiers of each event, all at once. It fails when one of them fails, and the service then tries again; it tells only those that still
-// lack the event, as far as it remembers: it forgets what happened in another process, and the oldest of the events that are underway when they are more than 10,000.
+// Fanout tells several notifiers of each event, all at once. It fails when one of them fails, and
+// the service then tries again; it tells only those that still lack the event, as far as it
+// remembers: it forgets what happened in another process, and the oldest of the events that are
+// underway when they are more than 10,000.
 //
-// An event counts as permanently failed once no notifier is left that would take it later and at least one has refused it for good. If tried anew
-// (with Attempt 1), it goes to all.
+// An event counts as permanently failed once no notifier is left that would take it later and at
+// least one has refused it for good. If tried anew (with Attempt 1), it goes to all.
 //
-// The notifiers share one outbox: the next event of a subject waits until all have this one, or have refused it. That is for receivers that should stand or fall together;
-// those that should not hold each other up stand in [tracking.Options].Notifiers, each by its own name.
+// The notifiers share one outbox: the next event of a subject waits until all have this one, or
+// have refused it. That is for receivers that should stand or fall together; those that should not
+// hold each other up stand in [tracking.Options].Notifiers, each by its own name.
 type Fanout struct {
 	to []tracking.Notifier
 

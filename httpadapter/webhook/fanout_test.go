@@ -43,7 +43,8 @@ func TestFanout(t *testing.T) {
 	wait := func(d time.Duration) error { return &tracking.NotifyError{RetryAfter: d, Err: down} }
 	refused := &tracking.NotifyError{Permanent: true, Err: errors.New("refused")}
 
-	good, flaky, picky := scripted(), scripted(down, wait(time.Minute), fmt.Errorf("wrapped: %w", wait(time.Hour))), scripted(wait(time.Second), refused)
+	good, flaky, picky := scripted(), scripted(down, wait(time.Minute),
+		fmt.Errorf("wrapped: %w", wait(time.Hour))), scripted(wait(time.Second), refused)
 	f := webhook.NewFanout(good, flaky, picky)
 	var got []*tracking.NotifyError
 	note := assigned
@@ -54,7 +55,9 @@ func TestFanout(t *testing.T) {
 		}
 		got = append(got, ne)
 	}
-	for i, want := range []tracking.NotifyError{{RetryAfter: time.Second}, {RetryAfter: time.Minute}, {RetryAfter: time.Hour}, {Permanent: true}} {
+	for i, want := range []tracking.NotifyError{
+		{RetryAfter: time.Second}, {RetryAfter: time.Minute}, {RetryAfter: time.Hour}, {Permanent: true},
+	} {
 		if got[i].Permanent != want.Permanent || got[i].RetryAfter != want.RetryAfter {
 			t.Errorf("attempt %d: %+v, want %+v", i+1, got[i], want)
 		}
@@ -101,7 +104,10 @@ func TestFanoutKeepsApplicationsApart(t *testing.T) {
 func TestFanoutIsParallel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		good := scripted()
-		slow := &webhook.Recorder{Answer: func(ctx context.Context, _ tracking.Notification) error { <-ctx.Done(); return ctx.Err() }}
+		slow := &webhook.Recorder{Answer: func(ctx context.Context, _ tracking.Notification) error {
+			<-ctx.Done()
+			return ctx.Err()
+		}}
 		f := webhook.NewFanout(slow, good)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
@@ -120,7 +126,9 @@ func TestFanoutIsParallel(t *testing.T) {
 
 func TestFanoutSurvivesPanic(t *testing.T) {
 	good := scripted()
-	f := webhook.NewFanout(&webhook.Recorder{Answer: func(context.Context, tracking.Notification) error { panic("oops") }}, good)
+	f := webhook.NewFanout(&webhook.Recorder{Answer: func(context.Context, tracking.Notification) error {
+		panic("oops")
+	}}, good)
 	if err := f.Notify(t.Context(), assigned); err == nil || len(good.Events()) != 1 {
 		t.Errorf("%v, and the other was told %d times", err, len(good.Events()))
 	}

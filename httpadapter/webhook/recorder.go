@@ -10,7 +10,8 @@ import (
 
 // Recorder keeps what it is told, for tests. The zero Recorder is ready, and takes everything.
 type Recorder struct {
-	// Answer, if set, decides what Notify returns. It is to be set before the first Notify, and may be called by several goroutines at once.
+	// Answer, if set, decides what Notify returns. It is to be set before the first Notify, and may
+	// be called by several goroutines at once.
 	Answer func(ctx context.Context, n tracking.Notification) error
 
 	mu   sync.Mutex

@@ -24,7 +24,8 @@ type try struct {
 	at time.Time
 }
 
-// TestSchedule runs a service for as long as it takes to give an event up, in a bubble of fake time.
+// TestSchedule runs a service for as long as it takes to give an event up, in a bubble of fake
+// time.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -51,7 +52,9 @@ func TestSchedule(t *testing.T) {
 			}
 			return &http.Response{StatusCode: status, Body: http.NoBody, Request: r}, nil
 		}
-		hook, err := webhook.New("https://example.com/hook", []string{secret}, &webhook.Options{Transport: roundTripper(receive)})
+		hook, err := webhook.New("https://example.com/hook", []string{secret}, &webhook.Options{
+			Transport: roundTripper(receive),
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,12 +68,14 @@ func TestSchedule(t *testing.T) {
 		running := make(chan error)
 		go func() { running <- svc.Run(ctx) }()
 
-		task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "Marienplatz 1"}})
+		task, err := svc.CreateTask(ctx, tracking.NewTask{
+			Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "Marienplatz 1"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		if _, err := svc.CancelTask(ctx, task.ID, ""); err != nil {
+		if _, err := svc.CancelTask(ctx, task.ID, tracking.Reason{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(85 * time.Hour) // in the bubble: the schedule's 75 h 35 min, its jitter, and some more
@@ -80,7 +85,10 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 
-		waits := []time.Duration{0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour, 14 * time.Hour, 20 * time.Hour, 24 * time.Hour}
+		waits := []time.Duration{
+			0, 5 * time.Second, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 5 * time.Hour, 10 * time.Hour,
+			14 * time.Hour, 20 * time.Hour, 24 * time.Hour,
+		}
 		if len(tries) != len(waits)+1 {
 			t.Fatalf("%d tries, want %d of the first event and 1 of the second", len(tries), len(waits))
 		}

@@ -22,7 +22,8 @@ const (
 	version      = "v1,"
 )
 
-// Tolerance is how far a request's timestamp may be from the receiver's clock, either way, for [Verify] to take it. An older one may be a recording.
+// Tolerance is how far a request's timestamp may be from the receiver's clock, either way, for
+// [Verify] to take it. An older one may be a recording.
 const Tolerance = 5 * time.Minute
 
 // What [Verify] finds wrong.
@@ -39,7 +40,8 @@ func NewSecret() string {
 	return secretPrefix + base64.StdEncoding.EncodeToString(key)
 }
 
-// parseSecret gives the key of a secret, which the standard wants to have 24 to 64 bytes. Its errors do not show it.
+// parseSecret gives the key of a secret, which the standard wants to have 24 to 64 bytes. Its
+// errors do not show it.
 func parseSecret(s string) ([]byte, error) {
 	enc, ok := strings.CutPrefix(s, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(enc)
@@ -69,8 +71,10 @@ func sign(h http.Header, id string, now time.Time, body []byte, keys [][]byte) {
 	h.Set(headerSignature, strings.Join(signatures, " "))
 }
 
-// Verify checks, for a receiver, that the body came from somebody who has one of secrets and was sent within [Tolerance] of now. body is to be what came, byte
-// for byte: verify first, then decode. The id is the event's, in the header webhook-id; whoever keeps it knows an event that comes again.
+// Verify checks, for a receiver, that the body came from somebody who has one of secrets and was
+// sent within [Tolerance] of now. body is to be what came, byte for byte: verify first, then
+// decode. The id is the event's, in the header webhook-id; whoever keeps it knows an event that
+// comes again.
 //
 // The error is [ErrHeaders], [ErrTimestamp] or [ErrSignature], or says that a secret is malformed.
 func Verify(h http.Header, body []byte, now time.Time, secrets ...string) error {

@@ -37,22 +37,59 @@ func TestVerify(t *testing.T) {
 	}{
 		{"good", headers(vectorID, at, vectorSignature), vectorBody, 0, []string{secret}, nil},
 		{"one of two secrets", headers(vectorID, at, vectorSignature), vectorBody, 0, []string{secret2, secret}, nil},
-		{"one of many signatures", headers(vectorID, at, "v1,AAAA v2,x v1a,"+vectorSignature[3:]+"  v1,?  "+vectorSignature), vectorBody, 0, []string{secret}, nil},
+		{
+			"one of many signatures",
+			headers(vectorID, at, "v1,AAAA v2,x v1a,"+vectorSignature[3:]+"  v1,?  "+vectorSignature), vectorBody, 0,
+			[]string{secret}, nil,
+		},
 		{"5 min old", headers(vectorID, at, vectorSignature), vectorBody, 5 * time.Minute, []string{secret}, nil},
 		{"5 min early", headers(vectorID, at, vectorSignature), vectorBody, -5 * time.Minute, []string{secret}, nil},
 
-		{"older", headers(vectorID, at, vectorSignature), vectorBody, 5*time.Minute + time.Second, []string{secret}, webhook.ErrTimestamp},
-		{"earlier", headers(vectorID, at, vectorSignature), vectorBody, -5*time.Minute - time.Second, []string{secret}, webhook.ErrTimestamp},
-		{"far future", headers(vectorID, "9223372036854775807", vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrTimestamp},
-		{"far past", headers(vectorID, "-9223372036854775808", vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrTimestamp},
-		{"another body", headers(vectorID, at, vectorSignature), vectorBody + " ", 0, []string{secret}, webhook.ErrSignature},
-		{"another id", headers(vectorID+"x", at, vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrSignature},
-		{"another time", headers(vectorID, "1614265331", vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrSignature},
-		{"another spelling of the time", headers(vectorID, "0"+at, vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrSignature},
-		{"another secret", headers(vectorID, at, vectorSignature), vectorBody, 0, []string{secret2}, webhook.ErrSignature},
+		{
+			"older", headers(vectorID, at, vectorSignature), vectorBody, 5*time.Minute + time.Second, []string{secret},
+			webhook.ErrTimestamp,
+		},
+		{
+			"earlier", headers(vectorID, at, vectorSignature), vectorBody, -5*time.Minute - time.Second,
+			[]string{secret}, webhook.ErrTimestamp,
+		},
+		{
+			"far future", headers(vectorID, "9223372036854775807", vectorSignature), vectorBody, 0, []string{secret},
+			webhook.ErrTimestamp,
+		},
+		{
+			"far past", headers(vectorID, "-9223372036854775808", vectorSignature), vectorBody, 0, []string{secret},
+			webhook.ErrTimestamp,
+		},
+		{
+			"another body", headers(vectorID, at, vectorSignature), vectorBody + " ", 0, []string{secret},
+			webhook.ErrSignature,
+		},
+		{
+			"another id", headers(vectorID+"x", at, vectorSignature), vectorBody, 0, []string{secret},
+			webhook.ErrSignature,
+		},
+		{
+			"another time", headers(vectorID, "1614265331", vectorSignature), vectorBody, 0, []string{secret},
+			webhook.ErrSignature,
+		},
+		{
+			"another spelling of the time", headers(vectorID, "0"+at, vectorSignature), vectorBody, 0,
+			[]string{secret}, webhook.ErrSignature,
+		},
+		{
+			"another secret", headers(vectorID, at, vectorSignature), vectorBody, 0, []string{secret2},
+			webhook.ErrSignature,
+		},
 		{"no secret", headers(vectorID, at, vectorSignature), vectorBody, 0, nil, webhook.ErrSignature},
-		{"another version", headers(vectorID, at, "v1a"+vectorSignature[2:]), vectorBody, 0, []string{secret}, webhook.ErrSignature},
-		{"no version", headers(vectorID, at, vectorSignature[3:]), vectorBody, 0, []string{secret}, webhook.ErrSignature},
+		{
+			"another version", headers(vectorID, at, "v1a"+vectorSignature[2:]), vectorBody, 0, []string{secret},
+			webhook.ErrSignature,
+		},
+		{
+			"no version", headers(vectorID, at, vectorSignature[3:]), vectorBody, 0, []string{secret},
+			webhook.ErrSignature,
+		},
 		{"empty signature", headers(vectorID, at, "v1,"), vectorBody, 0, []string{secret}, webhook.ErrSignature},
 		{"no header", http.Header{}, vectorBody, 0, []string{secret}, webhook.ErrHeaders},
 		{"no id", headers("", at, vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrHeaders},
@@ -60,11 +97,13 @@ func TestVerify(t *testing.T) {
 		{"no number", headers(vectorID, "now", vectorSignature), vectorBody, 0, []string{secret}, webhook.ErrHeaders},
 		{"no signature", headers(vectorID, at, ""), vectorBody, 0, []string{secret}, webhook.ErrHeaders},
 	} {
-		if err := webhook.Verify(tt.header, []byte(tt.body), time.Unix(vectorTime, 0).Add(tt.after), tt.keys...); err != tt.want {
+		if err := webhook.Verify(tt.header, []byte(tt.body), time.Unix(vectorTime, 0).Add(tt.after),
+			tt.keys...); err != tt.want {
 			t.Errorf("%s: %v, want %v", tt.name, err, tt.want)
 		}
 	}
-	if err := webhook.Verify(headers(vectorID, at, vectorSignature), []byte(vectorBody), time.Unix(vectorTime, 0), "hello"); err == nil {
+	if err := webhook.Verify(headers(vectorID, at, vectorSignature), []byte(vectorBody), time.Unix(vectorTime, 0),
+		"hello"); err == nil {
 		t.Error("a malformed secret is taken")
 	}
 }

@@ -1,4 +1,5 @@
-// Package webhook tells other programs of events over HTTP, after Standard Webhooks 1.0.0 (https://www.standardwebhooks.com).
+// Package webhook tells other programs of events over HTTP, after Standard Webhooks 1.0.0
+// (https://www.standardwebhooks.com).
 //
 // A [Notifier] is given to the service, which calls it for each event:
 //
@@ -12,22 +13,28 @@
 //
 //	{"type": "task.assigned", "timestamp": "2026-05-04T03:02:01.987Z", "data": {…}}
 //
-// where timestamp says when it happened and data is the event, or what [Options.Fill] makes of it. The header webhook-id holds the event's id, the same however
-// often it is sent; webhook-timestamp the time of this try in Unix seconds; webhook-signature one signature for each secret. A receiver calls [Verify] with
-// the body as it came, and keeps the ids it has seen: it may get an event more than once.
+// where timestamp says when it happened and data is the event, or what [Options.Fill] makes of it.
+// The header webhook-id holds the event's id, the same however often it is sent; webhook-timestamp
+// the time of this try in Unix seconds; webhook-signature one signature for each secret. A receiver
+// calls [Verify] with the body as it came, and keeps the ids it has seen: it may get an event more
+// than once.
 //
 // # Answers
 //
-// A status of 2xx, within [Options.Timeout], means that the receiver has the event. A redirect is not followed and counts as a failure. After a 4xx other than 408, 425
-// and 429 the event is tried again only until it has been tried [Options.Tries] times in all; everything else is tried again to the end of the service's schedule,
-// and no sooner than the answer's Retry-After says, up to [MaxRetryAfter]. 410 Gone ends it all: the notifier sends nothing more, to no matter what event,
+// A status of 2xx, within [Options.Timeout], means that the receiver has the event. A redirect is
+// not followed and counts as a failure. After a 4xx other than 408, 425 and 429 the event is tried
+// again only until it has been tried [Options.Tries] times in all; everything else is tried again
+// to the end of the service's schedule, and no sooner than the answer's Retry-After says, up to
+// [MaxRetryAfter]. 410 Gone ends it all: the notifier sends nothing more, to no matter what event,
 // until [Notifier.Enable].
 //
 // # Addresses
 //
-// The URL of a webhook is often the word of a customer. So that it cannot reach into the sender's own network, a connection to an address that is not
-// public is refused after the name has been resolved, at each dial: loopback, private, link-local, shared (CGNAT), NAT64, multicast and the rest of IANA's special-purpose
-// registries. [Options.Allow] makes exceptions. Proxies of the environment are not used.
+// The URL of a webhook is often the word of a customer. So that it cannot reach into the sender's
+// own network, a connection to an address that is not public is refused after the name has been
+// resolved, at each dial: loopback, private, link-local, shared (CGNAT), NAT64, multicast and the
+// rest of IANA's special-purpose registries. [Options.Allow] makes exceptions. Proxies of the
+// environment are not used.
 package webhook
 
 import (
@@ -50,13 +57,15 @@ import (
 // MaxRetryAfter is the longest Retry-After that is honoured; a longer one counts as this.
 const MaxRetryAfter = 24 * time.Hour
 
-// AddressError is the cause of a failed delivery when the receiver's address is not public; Addr names it.
+// AddressError is the cause of a failed delivery when the receiver's address is not public; Addr
+// names it.
 type AddressError = egress.AddressError
 
 // Options set up a [Notifier]. The zero value of each field means its default.
 type Options struct {
-	// Fill gives what stands under "data". Its result is encoded as JSON; an error makes the delivery fail, to be tried again.
-	// Events hold ids and no personal data, so this is the place to add the rows as they are now. Default: [DataOf] the event.
+	// Fill gives what stands under "data". Its result is encoded as JSON; an error makes the
+	// delivery fail, to be tried again. Events hold ids and no personal data, so this is the place
+	// to add the rows as they are now. Default: [DataOf] the event.
 	Fill func(ctx context.Context, n tracking.Notification) (any, error)
 
 	Timeout time.Duration // for one try, from the dial to the end of the answer; default 15 s
@@ -65,7 +74,8 @@ type Options struct {
 	// Allow lists networks that may be reached though they are not public.
 	Allow []netip.Prefix
 
-	// Transport sends the requests in place of the notifier's own. It has to refuse addresses by itself.
+	// Transport sends the requests in place of the notifier's own. It has to refuse addresses by
+	// itself.
 	Transport http.RoundTripper
 
 	// Disabled is called once when the receiver answers 410 Gone.
@@ -88,12 +98,14 @@ var _ tracking.Notifier = (*Notifier)(nil)
 // ErrDisabled is the cause of a failed delivery when the receiver has answered 410 Gone before.
 var ErrDisabled = errors.New("the webhook is disabled: its receiver answered 410 Gone")
 
-// New makes a notifier for an absolute http or https URL. Each request is signed with every one of secrets, which are as [NewSecret] makes them: one, or two while
-// receivers change from the old one to the new.
+// New makes a notifier for an absolute http or https URL. Each request is signed with every one of
+// secrets, which are as [NewSecret] makes them: one, or two while receivers change from the old one
+// to the new.
 func New(endpoint string, secrets []string, opts *Options) (*Notifier, error) {
 	u, err := url.Parse(endpoint)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Fragment != "" {
-		return nil, errors.New("webhook: the URL must be absolute, http or https, without a fragment") // and is not shown: it may hold a token
+		// and is not shown: it may hold a token
+		return nil, errors.New("webhook: the URL must be absolute, http or https, without a fragment")
 	}
 	if len(secrets) == 0 {
 		return nil, errors.New("webhook: give at least one secret; NewSecret makes one")
@@ -131,7 +143,8 @@ func New(endpoint string, secrets []string, opts *Options) (*Notifier, error) {
 	return n, nil
 }
 
-// Notify posts n. Its error is a *[tracking.NotifyError] that never shows the URL, which may hold a token, nor what the receiver said.
+// Notify posts n. Its error is a *[tracking.NotifyError] that never shows the URL, which may hold a
+// token, nor what the receiver said.
 func (n *Notifier) Notify(ctx context.Context, note tracking.Notification) error {
 	if n.disabled.Load() {
 		return &tracking.NotifyError{Permanent: true, Err: ErrDisabled}
@@ -208,7 +221,8 @@ func (n *Notifier) judge(note tracking.Notification, res *http.Response, now tim
 	return e
 }
 
-// Disabled reports whether the receiver has answered 410 Gone. This is known to this Notifier alone, and only until the program ends.
+// Disabled reports whether the receiver has answered 410 Gone. This is known to this Notifier
+// alone, and only until the program ends.
 func (n *Notifier) Disabled() bool { return n.disabled.Load() }
 
 // Enable makes a disabled notifier send again.
@@ -220,7 +234,8 @@ func (n *Notifier) Close() error {
 	return nil
 }
 
-// StatusError is the cause of a failed delivery when the receiver answered with something else than 2xx.
+// StatusError is the cause of a failed delivery when the receiver answered with something else than
+// 2xx.
 type StatusError struct{ Status int }
 
 func (e *StatusError) Error() string {

@@ -28,8 +28,11 @@ var (
 	now      = time.Date(2026, 5, 4, 3, 2, 1, 987e6, time.UTC)
 	loopback = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 	assigned = tracking.Notification{App: "default", Attempt: 1, Event: tracking.Event{
-		ID: "01hv", Type: tracking.TaskAssigned, Time: now.Add(-time.Hour), RecordedAt: now.Add(-time.Minute), Actor: "key:k1",
-		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t1"}, Seq: 2, Data: map[string]string{"driver_id": "a<b"},
+		ID: "01hv", Type: tracking.EventTaskAssigned, Time: now.Add(-time.Hour), RecordedAt: now.Add(-time.Minute),
+		Actor: "key:k1",
+		Subject: tracking.Subject{
+			Kind: tracking.KindTask, ID: "t1",
+		}, Seq: 2, Data: map[string]string{"driver_id": "a<b"},
 	}}
 )
 
@@ -123,9 +126,14 @@ func TestStatus(t *testing.T) {
 		wait            time.Duration
 	}{
 		{status: 200}, {status: 201}, {status: 204}, {status: 299},
-		{status: 301, attempt: 9}, {status: 302, attempt: 9}, {status: 304, attempt: 9}, {status: 307, attempt: 9}, {status: 308, attempt: 9},
-		{status: 400, attempt: 1}, {status: 400, attempt: 2}, {status: 400, attempt: 3, permanent: true}, {status: 404, attempt: 4, permanent: true}, {status: 499, attempt: 3, permanent: true},
-		{status: 408, attempt: 9}, {status: 425, attempt: 9}, {status: 429, attempt: 9, retryAfter: "120", wait: 2 * time.Minute},
+		{status: 301, attempt: 9}, {status: 302, attempt: 9}, {status: 304, attempt: 9}, {status: 307, attempt: 9},
+		{status: 308, attempt: 9},
+		{status: 400, attempt: 1}, {status: 400, attempt: 2}, {
+			status: 400, attempt: 3, permanent: true,
+		}, {status: 404, attempt: 4, permanent: true}, {status: 499, attempt: 3, permanent: true},
+		{status: 408, attempt: 9}, {status: 425, attempt: 9}, {
+			status: 429, attempt: 9, retryAfter: "120", wait: 2 * time.Minute,
+		},
 		{status: 410, attempt: 1, permanent: true},
 		{status: 500, attempt: 9}, {status: 599, attempt: 9},
 		{status: 503, attempt: 1, retryAfter: " 7 ", wait: 7 * time.Second},
@@ -134,7 +142,9 @@ func TestStatus(t *testing.T) {
 		{status: 503, attempt: 1, retryAfter: "Fri, 04 May 2126 01:02:01 GMT", wait: day},
 		{status: 503, attempt: 1, retryAfter: "100000", wait: day},
 		{status: 503, attempt: 1, retryAfter: "99999999999999999999999", wait: day},
-		{status: 503, attempt: 1, retryAfter: "-5"}, {status: 503, attempt: 1, retryAfter: "soon"}, {status: 503, attempt: 1, retryAfter: "0"},
+		{status: 503, attempt: 1, retryAfter: "-5"}, {
+			status: 503, attempt: 1, retryAfter: "soon",
+		}, {status: 503, attempt: 1, retryAfter: "0"},
 	} {
 		n := receiver(t, webhook.Options{}, func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path != "/hook" {
@@ -160,7 +170,8 @@ func TestStatus(t *testing.T) {
 			continue
 		}
 		if ne.Permanent != tt.permanent || ne.RetryAfter != tt.wait {
-			t.Errorf("%d, attempt %d, Retry-After %q: permanent %v after %v, want %v after %v", tt.status, tt.attempt, tt.retryAfter, ne.Permanent, ne.RetryAfter, tt.permanent, tt.wait)
+			t.Errorf("%d, attempt %d, Retry-After %q: permanent %v after %v, want %v after %v", tt.status, tt.attempt,
+				tt.retryAfter, ne.Permanent, ne.RetryAfter, tt.permanent, tt.wait)
 		}
 	}
 }
@@ -193,7 +204,10 @@ func TestAddressesRefused(t *testing.T) {
 	srv := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
 	defer srv.Close()
 	port := srv.URL[strings.LastIndex(srv.URL, ":"):]
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]", "[::]", "10.0.0.1", "169.254.169.254", "100.64.0.1", "[64:ff9b::7f00:1]", "[fd00::1]", "[fe80::1]"} {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "[::1]", "[::]", "10.0.0.1", "169.254.169.254",
+		"100.64.0.1", "[64:ff9b::7f00:1]", "[fd00::1]", "[fe80::1]",
+	} {
 		for attempt, permanent := range map[int]bool{1: false, 3: true} {
 			n, err := webhook.New("http://"+host+port+"/t0k", []string{secret}, nil)
 			if err != nil {
@@ -204,7 +218,8 @@ func TestAddressesRefused(t *testing.T) {
 			err = n.Notify(t.Context(), note)
 			var ne *tracking.NotifyError
 			var ae *webhook.AddressError
-			if !errors.As(err, &ne) || !errors.As(err, &ae) || ne.Permanent != permanent || strings.Contains(err.Error(), "t0k") {
+			if !errors.As(err, &ne) || !errors.As(err, &ae) || ne.Permanent != permanent ||
+				strings.Contains(err.Error(), "t0k") {
 				t.Errorf("%s, attempt %d: %v", host, attempt, err)
 			}
 			n.Close()
@@ -219,7 +234,8 @@ func TestAddressesRefused(t *testing.T) {
 func TestErrorsHideURL(t *testing.T) {
 	srv := httptest.NewServer(nil)
 	srv.Close()
-	n, err := webhook.New(strings.Replace(srv.URL, "http://", "http://user:pa55@", 1)+"/p4th?token=t0k", []string{secret}, &webhook.Options{Allow: loopback})
+	n, err := webhook.New(strings.Replace(srv.URL, "http://", "http://user:pa55@", 1)+"/p4th?token=t0k",
+		[]string{secret}, &webhook.Options{Allow: loopback})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -246,22 +262,31 @@ func TestTimeout(t *testing.T) {
 		hang          roundTripper
 		fails         bool
 	}{
-		"no answer": {0, 15 * time.Second, func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }, true},
-		"as set":    {time.Second, time.Second, func(r *http.Request) (*http.Response, error) { <-r.Context().Done(); return nil, r.Context().Err() }, true},
+		"no answer": {0, 15 * time.Second, func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, true},
+		"as set": {time.Second, time.Second, func(r *http.Request) (*http.Response, error) {
+			<-r.Context().Done()
+			return nil, r.Context().Err()
+		}, true},
 		"answer without an end": {0, 15 * time.Second, func(r *http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Body: hanging{r.Context()}, Request: r}, nil
 		}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n, err := webhook.New("https://example.com/", []string{secret}, &webhook.Options{Timeout: tt.timeout, Transport: tt.hang})
+				n, err := webhook.New("https://example.com/", []string{secret}, &webhook.Options{
+					Timeout: tt.timeout, Transport: tt.hang,
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
 				start := time.Now()
 				err = n.Notify(t.Context(), assigned)
 				var ne *tracking.NotifyError
-				if tt.fails != errors.As(err, &ne) || tt.fails && (ne.Permanent || !errors.Is(err, context.DeadlineExceeded)) {
+				if tt.fails != errors.As(err, &ne) ||
+					tt.fails && (ne.Permanent || !errors.Is(err, context.DeadlineExceeded)) {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(start); took != tt.want {
@@ -286,9 +311,10 @@ func (e *endless) Close() error               { e.closed++; return nil }
 
 func TestAnswerIsBounded(t *testing.T) {
 	body := &endless{}
-	n, err := webhook.New("https://example.com/", []string{secret}, &webhook.Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Body: body, Request: r}, nil
-	})})
+	n, err := webhook.New("https://example.com/", []string{secret},
+		&webhook.Options{Transport: roundTripper(func(r *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: body, Request: r}, nil
+		})})
 	if err != nil {
 		t.Fatal(err)
 	}

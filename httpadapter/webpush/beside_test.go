@@ -14,7 +14,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/httpadapter/webpush"
 )
 
-// TestBesideADeadWebhook: while the receiver of webhooks takes nothing, and each try lasts until its time is up, the driver's phone is told of each event of a task within a second.
+// TestBesideADeadWebhook: while the receiver of webhooks takes nothing, and each try lasts until
+// its time is up, the driver's phone is told of each event of a task within a second.
 func TestBesideADeadWebhook(t *testing.T) {
 	for name, dead := range map[string]func(r *http.Request) (*http.Response, error){
 		"refuses": func(r *http.Request) (*http.Response, error) {
@@ -24,19 +25,21 @@ func TestBesideADeadWebhook(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				hook, err := webhook.New("https://example.com/hook", []string{webhook.NewSecret()}, &webhook.Options{Transport: roundTripper(dead)})
+				hook, err := webhook.New("https://example.com/hook", []string{webhook.NewSecret()},
+					&webhook.Options{Transport: roundTripper(dead)})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer hook.Close()
 				var mu sync.Mutex
 				var told []time.Time
-				svc, _, p := boundBeside(t, map[string]tracking.Notifier{"webhook": hook}, webpush.Options{}, func(p *phone, r *http.Request) (*http.Response, error) {
-					mu.Lock()
-					defer mu.Unlock()
-					told = append(told, time.Now())
-					return serve(t, p, r), nil
-				})
+				svc, _, p := boundBeside(t, map[string]tracking.Notifier{"webhook": hook}, webpush.Options{},
+					func(p *phone, r *http.Request) (*http.Response, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						told = append(told, time.Now())
+						return serve(t, p, r), nil
+					})
 				ctx, cancel := context.WithCancel(t.Context())
 				running := make(chan error)
 				go func() { running <- svc.Run(ctx) }()
@@ -46,7 +49,9 @@ func TestBesideADeadWebhook(t *testing.T) {
 						t.Errorf("Run: %v", err)
 					}
 				}()
-				task, err := svc.CreateTask(t.Context(), tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "Marienplatz 1"}})
+				task, err := svc.CreateTask(t.Context(), tracking.NewTask{
+					Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "Marienplatz 1"},
+				})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -61,7 +66,9 @@ func TestBesideADeadWebhook(t *testing.T) {
 					}
 					time.Sleep(90 * time.Second)
 				}
-				events, _, err := svc.Events(t.Context(), tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(task.ID)}})
+				events, _, err := svc.Events(t.Context(), tracking.EventFilter{
+					Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(task.ID)},
+				})
 				if err != nil || len(events) != 1+2*rounds {
 					t.Fatalf("%d events, %v", len(events), err)
 				}

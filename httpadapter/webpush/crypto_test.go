@@ -50,7 +50,9 @@ func TestVector(t *testing.T) {
 	for i := range body {
 		wrong := bytes.Clone(body)
 		wrong[i] ^= 1
-		if plain, err := open(wrong, privateKey(t, vectorReceiver), decode64(t, vectorAuth)); err == nil && (i < 16 || i > 19) { // the record size is not authenticated
+		// the record size is not authenticated
+		if plain, err := open(wrong, privateKey(t, vectorReceiver), decode64(t, vectorAuth)); err == nil &&
+			(i < 16 || i > 19) {
 			t.Errorf("with byte %d changed the receiver reads %q", i, plain)
 		}
 	}
@@ -59,7 +61,10 @@ func TestVector(t *testing.T) {
 func TestSeal(t *testing.T) {
 	p := newPhone(t, "https://push.example/1", "")
 	seen := map[string]bool{}
-	for _, n := range []int{0, 1, 100, 254, 255, 256, 257, 510, 511, 512, 1000, webpush.MaxPlaintext - 256, webpush.MaxPlaintext - 1, webpush.MaxPlaintext} {
+	for _, n := range []int{
+		0, 1, 100, 254, 255, 256, 257, 510, 511, 512, 1000, webpush.MaxPlaintext - 256, webpush.MaxPlaintext - 1,
+		webpush.MaxPlaintext,
+	} {
 		text := bytes.Repeat([]byte{0}, n) // such as a careless receiver takes for padding
 		body, err := webpush.Seal(p.subscription(), text)
 		if err != nil {
@@ -90,7 +95,9 @@ const (
 )
 
 func TestAuthorization(t *testing.T) {
-	if c, err := verifyJWT(vectorToken, vectorKey); err != nil || c != (claims{"https://push.example.net", 1453523768, "mailto:push@example.com"}) {
+	if c, err := verifyJWT(vectorToken, vectorKey); err != nil || c != (claims{
+		"https://push.example.net", 1453523768, "mailto:push@example.com",
+	}) {
 		t.Fatalf("the receiver of these tests reads the RFC's token as %+v: %v", c, err)
 	}
 	if _, err := verifyJWT(strings.Replace(vectorToken, ".eyJh", ".eyJi", 1), vectorKey); err == nil {
@@ -111,7 +118,8 @@ func TestAuthorization(t *testing.T) {
 	if got, want := string(decode64(t, head)), `{"typ":"JWT","alg":"ES256"}`; got != want {
 		t.Errorf("the header is %s, want %s", got, want)
 	}
-	if got, want := string(decode64(t, body)), `{"aud":"https://push.example.net","exp":1453521600,"sub":"mailto:push@example.com"}`; got != want {
+	if got, want := string(decode64(t,
+		body)), `{"aud":"https://push.example.net","exp":1453521600,"sub":"mailto:push@example.com"}`; got != want {
 		t.Errorf("the claims are %s, want %s", got, want)
 	}
 
@@ -135,15 +143,19 @@ func TestAuthorization(t *testing.T) {
 	if len(tokens) != hours {
 		t.Errorf("%d tokens in %d hours", len(tokens), hours)
 	}
-	if h, _, err := webpush.Authorization(secret, "https://other.example.net", "mailto:push@example.com", at); err != nil || h == header {
+	if h, _, err := webpush.Authorization(secret, "https://other.example.net", "mailto:push@example.com",
+		at); err != nil || h == header {
 		t.Errorf("another origin gets the same token: %v", err)
 	}
 }
 
 func TestOrigin(t *testing.T) {
 	for endpoint, want := range map[string]string{
-		"https://fcm.googleapis.com/fcm/send/a:b": "https://fcm.googleapis.com", "https://Push.Example.com:443/x?y": "https://push.example.com",
-		"https://push.example.com:8443/": "https://push.example.com:8443", "https://[2606:4700::1111]:443/1": "https://[2606:4700::1111]", "https://[2606:4700::443]/1": "https://[2606:4700::443]",
+		"https://fcm.googleapis.com/fcm/send/a:b": "https://fcm.googleapis.com",
+		"https://Push.Example.com:443/x?y":        "https://push.example.com",
+		"https://push.example.com:8443/":          "https://push.example.com:8443",
+		"https://[2606:4700::1111]:443/1":         "https://[2606:4700::1111]",
+		"https://[2606:4700::443]/1":              "https://[2606:4700::443]",
 	} {
 		u, err := url.Parse(endpoint)
 		if err != nil {
@@ -158,10 +170,13 @@ func TestOrigin(t *testing.T) {
 // A change of the derivation would end all subscriptions there are.
 func TestKeyIsStable(t *testing.T) {
 	for secret, want := range map[string]string{
-		strings.Repeat("\x00", 32): "BJLL_pmkL5Icw1w3ONg-B6zrh5OM2gejFkH6I4QvHhC1bdLhJ0ajXKxHftB8b_Tz8htHIV5fJOQOec2kz_6oARg",
-		strings.Repeat("k", 32):    "BMiH8hgSPAkhOb-MA0YP2Gl1ypztRi5V2aZhLTLfj1mBixy81fnEjg4QDBa9UmHoJRBSTXjgmQHNfSkHhwr8wtI",
+		strings.Repeat("\x00",
+			32): "BJLL_pmkL5Icw1w3ONg-B6zrh5OM2gejFkH6I4QvHhC1bdLhJ0ajXKxHftB8b_Tz8htHIV5fJOQOec2kz_6oARg",
+		strings.Repeat("k",
+			32): "BMiH8hgSPAkhOb-MA0YP2Gl1ypztRi5V2aZhLTLfj1mBixy81fnEjg4QDBa9UmHoJRBSTXjgmQHNfSkHhwr8wtI",
 	} {
-		_, public, err := webpush.Authorization([]byte(secret), "https://push.example.net", "mailto:a@example.com", time.Unix(0, 0))
+		_, public, err := webpush.Authorization([]byte(secret), "https://push.example.net", "mailto:a@example.com",
+			time.Unix(0, 0))
 		if err != nil || public != want {
 			t.Errorf("%q gives %s, want %s: %v", secret, public, want, err)
 		}
@@ -179,7 +194,8 @@ func TestTopic(t *testing.T) {
 		{"a b", 1, ""}, {"", 1, ""}, {"é", 1, ""}, {strings.Repeat("a", 33), 1, ""}, {strings.Repeat("a", 31), 2, ""},
 	} {
 		got := webpush.TopicOf(tt.event, tt.nth)
-		if !topicPattern.MatchString(got) || tt.want != "" && got != tt.want || got != webpush.TopicOf(tt.event, tt.nth) {
+		if !topicPattern.MatchString(got) || tt.want != "" && got != tt.want ||
+			got != webpush.TopicOf(tt.event, tt.nth) {
 			t.Errorf("the topic of %q, %d is %q", tt.event, tt.nth, got)
 		}
 	}

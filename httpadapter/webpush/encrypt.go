@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// recordSize is the most a push service must take (RFC 8030, section 7.2), and so the size of the one record (RFC 8291, section 4).
+	// recordSize is the most a push service must take (RFC 8030, section 7.2), and so the size of
+	// the one record (RFC 8291, section 4).
 	recordSize = 4096
 
 	saltSize   = 16
@@ -26,7 +27,8 @@ const (
 	// maxPlaintext leaves room for the delimiter.
 	maxPlaintext = recordSize - headerSize - gcmTag - 1
 
-	// padding is what plaintexts are filled up to a multiple of, so that the push service does not read from the length what kind of notice it is.
+	// padding is what plaintexts are filled up to a multiple of, so that the push service does not
+	// read from the length what kind of notice it is.
 	padding = 256
 )
 
@@ -45,7 +47,7 @@ func decodeKeys(sub tracking.PushSubscription) (browser, error) {
 	if err != nil {
 		return browser{}, err
 	}
-	auth, err := decode64(sub.Auth)
+	auth, err := decode64(string(sub.Auth))
 	if err == nil && len(auth) != 16 {
 		err = errors.New("the authentication secret has not 16 bytes")
 	}
@@ -71,7 +73,8 @@ func (b browser) seal(plaintext []byte) ([]byte, error) {
 	return b.sealWith(sender, salt, plaintext, min(pad, maxPlaintext-len(plaintext)))
 }
 
-// sealWith makes the body of a message: a header and one record of the content coding aes128gcm (RFC 8188) with the keys of RFC 8291.
+// sealWith makes the body of a message: a header and one record of the content coding aes128gcm
+// (RFC 8188) with the keys of RFC 8291.
 func (b browser) sealWith(sender *ecdh.PrivateKey, salt, plaintext []byte, pad int) ([]byte, error) {
 	shared, err := sender.ECDH(b.key)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
-// Drivers' browsers and another program are both told: the notifiers are made first, then the service with them, and then it is given to the one that needs it.
+// Drivers' browsers and another program are both told: the notifiers are made first, then the
+// service with them, and then it is given to the one that needs it.
 func ExampleNew() {
 	push, err := webpush.New(nil, &webpush.Options{Contact: "mailto:ops@example.com"})
 	if err != nil {

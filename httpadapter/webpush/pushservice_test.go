@@ -77,7 +77,10 @@ func newPhone(t testing.TB, endpoint, appKey string) *phone {
 }
 
 func (p *phone) subscription() tracking.PushSubscription {
-	return tracking.PushSubscription{Endpoint: p.endpoint, P256dh: b64.EncodeToString(p.key.PublicKey().Bytes()), Auth: b64.EncodeToString(p.auth)}
+	return tracking.PushSubscription{
+		Endpoint: tracking.Secret(p.endpoint), P256dh: b64.EncodeToString(p.key.PublicKey().Bytes()),
+		Auth: tracking.Secret(b64.EncodeToString(p.auth)),
+	}
 }
 
 func (p *phone) messages() []message {
@@ -189,7 +192,10 @@ var (
 )
 
 func (p *phone) receive(r *http.Request, origin string, now time.Time) (m message, err error) {
-	want := map[string]string{"Content-Encoding": "aes128gcm", "Content-Type": "application/octet-stream", "Urgency": "high", "User-Agent": "tracking-webpush/1"}
+	want := map[string]string{
+		"Content-Encoding": "aes128gcm", "Content-Type": "application/octet-stream", "Urgency": "high",
+		"User-Agent": "tracking-webpush/1",
+	}
 	for name, values := range r.Header {
 		v, fixed := want[name]
 		switch {
@@ -241,7 +247,8 @@ func checkVAPID(header, appKey, origin string, now time.Time) error {
 		return err
 	}
 	exp := time.Unix(claims.Exp, 0)
-	if claims.Aud != origin || !exp.After(now) || exp.After(now.Add(24*time.Hour)) || !strings.HasPrefix(claims.Sub, "mailto:") && !strings.HasPrefix(claims.Sub, "https:") {
+	if claims.Aud != origin || !exp.After(now) || exp.After(now.Add(24*time.Hour)) ||
+		!strings.HasPrefix(claims.Sub, "mailto:") && !strings.HasPrefix(claims.Sub, "https:") {
 		return fmt.Errorf("the claims at %v: %+v, want the audience %s", now, claims, origin)
 	}
 	return nil
@@ -278,7 +285,8 @@ func verifyJWT(token, key string) (c claims, err error) {
 		return c, fmt.Errorf("the token's header is %s", raw[0])
 	}
 	digest := sha256.Sum256([]byte(parts[0] + "." + parts[1]))
-	if len(raw[2]) != 64 || !ecdsa.Verify(public, digest[:], new(big.Int).SetBytes(raw[2][:32]), new(big.Int).SetBytes(raw[2][32:])) {
+	if len(raw[2]) != 64 ||
+		!ecdsa.Verify(public, digest[:], new(big.Int).SetBytes(raw[2][:32]), new(big.Int).SetBytes(raw[2][32:])) {
 		return c, errors.New("the signature is wrong")
 	}
 	return c, json.Unmarshal(raw[1], &c)
@@ -292,12 +300,14 @@ func sum(key []byte, parts ...[]byte) []byte {
 	return h.Sum(nil)
 }
 
-// open decrypts a message as a browser does, written down from RFC 8291, section 3.4, with HMAC alone.
+// open decrypts a message as a browser does, written down from RFC 8291, section 3.4, with HMAC
+// alone.
 func open(body []byte, key *ecdh.PrivateKey, auth []byte) ([]byte, error) {
 	if len(body) < 21 || len(body) < 21+int(body[20])+17 {
 		return nil, errors.New("a message too short for its header")
 	}
-	salt, size, id, record := body[:16], binary.BigEndian.Uint32(body[16:]), body[21:21+int(body[20])], body[21+int(body[20]):]
+	salt, size, id, record := body[:16], binary.BigEndian.Uint32(body[16:]), body[21:21+int(body[20])], body[21+
+		int(body[20]):]
 	if int(size) < len(record) || size < 18 {
 		return nil, fmt.Errorf("records of %d bytes: the message has more than one", size)
 	}

@@ -25,13 +25,15 @@ type roundTripper func(*http.Request) (*http.Response, error)
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // bound makes a service with one driver, d, and his phone, all in the bubble of the caller.
-func bound(t *testing.T, opts webpush.Options, answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
+func bound(t *testing.T, opts webpush.Options,
+	answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
 	t.Helper()
 	return boundBeside(t, nil, opts, answer)
 }
 
 // boundBeside makes the service with other notifiers beside the push notifier.
-func boundBeside(t *testing.T, others map[string]tracking.Notifier, opts webpush.Options, answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
+func boundBeside(t *testing.T, others map[string]tracking.Notifier, opts webpush.Options,
+	answer func(p *phone, r *http.Request) (*http.Response, error)) (*tracking.Service, *webpush.Notifier, *phone) {
 	t.Helper()
 	var p *phone
 	opts.Contact = contact
@@ -42,7 +44,9 @@ func boundBeside(t *testing.T, others map[string]tracking.Notifier, opts webpush
 	}
 	store := memory.New()
 	t.Cleanup(func() { store.Close() })
-	svc, err := tracking.New(store, &tracking.Options{Notifier: push, Notifiers: others, Logger: slog.New(slog.DiscardHandler)})
+	svc, err := tracking.New(store, &tracking.Options{
+		Notifier: push, Notifiers: others, Logger: slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +56,7 @@ func boundBeside(t *testing.T, others map[string]tracking.Notifier, opts webpush
 		t.Fatal(err)
 	}
 	p = newPhone(t, "https://push.example.com/capability", key)
-	if _, err := svc.SaveDriver(t.Context(), tracking.SaveDriver{ID: "d"}); err != nil {
+	if _, err := svc.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "d"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := svc.SubscribePush(t.Context(), "d", p.subscription()); err != nil {
@@ -70,7 +74,8 @@ func serve(t *testing.T, p *phone, r *http.Request) *http.Response {
 	return res
 }
 
-// TestSchedule runs a service whose driver's push service is down, and then asks for patience, in a bubble of fake time.
+// TestSchedule runs a service whose driver's push service is down, and then asks for patience, in a
+// bubble of fake time.
 func TestSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
@@ -79,7 +84,8 @@ func TestSchedule(t *testing.T) {
 		svc, _, p := bound(t, webpush.Options{}, func(p *phone, r *http.Request) (*http.Response, error) {
 			mu.Lock()
 			defer mu.Unlock()
-			tries = append(tries, fmt.Sprintf("%s %v", r.Header.Get("Topic"), time.Since(start).Truncate(10*time.Second)))
+			tries = append(tries,
+				fmt.Sprintf("%s %v", r.Header.Get("Topic"), time.Since(start).Truncate(10*time.Second)))
 			return serve(t, p, r), nil
 		})
 		p.answers(func(w http.ResponseWriter, nth int) {
@@ -108,14 +114,17 @@ func TestSchedule(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 
-		events, _, err := svc.Events(t.Context(), tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindDriver, ID: "d"}})
+		events, _, err := svc.Events(t.Context(), tracking.EventFilter{
+			Subject: tracking.Subject{Kind: tracking.KindDriver, ID: "d"},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, e := range events {
 			ids = append(ids, e.ID)
 		}
-		// The first is given up after the third try, 5 s and 5 min (and up to a tenth) after the one before. The second goes out at once, and again 20 min later, as it was told.
+		// The first is given up after the third try, 5 s and 5 min (and up to a tenth) after the
+		// one before. The second goes out at once, and again 20 min later, as it was told.
 		if len(ids) != 2 || len(tries) != 5 {
 			t.Fatalf("%d events, tried %q", len(ids), tries)
 		}
@@ -136,7 +145,9 @@ func TestSchedule(t *testing.T) {
 			}
 			got = append(got, d)
 		}
-		if got[0] != 0 || got[1] > 10*time.Second || got[2] < 5*time.Minute || got[2] > 6*time.Minute || got[3]-got[2] > 10*time.Second || got[4]-got[3] < 20*time.Minute || got[4]-got[3] > 20*time.Minute+10*time.Second {
+		if got[0] != 0 || got[1] > 10*time.Second || got[2] < 5*time.Minute || got[2] > 6*time.Minute ||
+			got[3]-got[2] > 10*time.Second || got[4]-got[3] < 20*time.Minute ||
+			got[4]-got[3] > 20*time.Minute+10*time.Second {
 			t.Errorf("tried after %v", got)
 		}
 		dead, _, err := svc.Events(t.Context(), tracking.EventFilter{Dead: true})
@@ -150,17 +161,21 @@ func TestSchedule(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
-	for name, tt := range map[string]struct{ timeout, want time.Duration }{"default": {0, 10 * time.Second}, "as set": {time.Second, time.Second}} {
+	for name, tt := range map[string]struct{ timeout, want time.Duration }{
+		"default": {0, 10 * time.Second}, "as set": {time.Second, time.Second},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				_, push, _ := bound(t, webpush.Options{Timeout: tt.timeout}, func(_ *phone, r *http.Request) (*http.Response, error) {
-					<-r.Context().Done()
-					return nil, r.Context().Err()
-				})
+				_, push, _ := bound(t, webpush.Options{Timeout: tt.timeout},
+					func(_ *phone, r *http.Request) (*http.Response, error) {
+						<-r.Context().Done()
+						return nil, r.Context().Err()
+					})
 				start := time.Now()
 				err := push.Notify(t.Context(), note(1, "d"))
 				var ne *tracking.NotifyError
-				if !errors.As(err, &ne) || ne.Permanent || !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != tt.want {
+				if !errors.As(err, &ne) || ne.Permanent || !errors.Is(err, context.DeadlineExceeded) ||
+					time.Since(start) != tt.want {
 					t.Errorf("after %v: %v", time.Since(start), err)
 				}
 			})
@@ -184,7 +199,8 @@ func TestTokenIsRenewed(t *testing.T) {
 			time.Sleep(30 * time.Minute) // in the bubble
 		}
 		if len(p.messages()) != times || len(tokens) != times/2 {
-			t.Errorf("%d messages with %d tokens in 50 hours, want %d with %d", len(p.messages()), len(tokens), times, times/2)
+			t.Errorf("%d messages with %d tokens in 50 hours, want %d with %d", len(p.messages()), len(tokens), times,
+				times/2)
 		}
 	})
 }
@@ -198,7 +214,8 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// What is remembered stays bounded when a push service is down for a long time: the oldest events are told anew.
+// What is remembered stays bounded when a push service is down for a long time: the oldest events
+// are told anew.
 func TestMemoryIsBounded(t *testing.T) {
 	const limit, more = 20, 5
 	var mu sync.Mutex
@@ -233,7 +250,9 @@ func TestMemoryIsBounded(t *testing.T) {
 	if got := push.Underway(); got != 0 {
 		t.Errorf("%d events are remembered in the end, want none", got)
 	}
-	if want := map[string]int{"/capability": limit + more + more, "/down": 2 * (limit + more)}; !cmp.Equal(asked, want) {
+	if want := map[string]int{
+		"/capability": limit + more + more, "/down": 2 * (limit + more),
+	}; !cmp.Equal(asked, want) {
 		t.Errorf("asked %v, want %v", asked, want)
 	}
 

@@ -28,7 +28,7 @@ type target struct {
 	endpoint, topic string
 }
 
-func (m *message) target() target { return target{m.driver, m.sub.Endpoint, m.topic} }
+func (m *message) target() target { return target{m.driver.ID, string(m.sub.Endpoint), m.topic} }
 
 // without leaves out the messages that are done with.
 func (t *told) without(key eventKey, messages []*message) []*message {

@@ -23,8 +23,10 @@ const (
 	tokenRenew = time.Hour
 )
 
-// PublicKey is the applicationServerKey that a web app subscribes with: an uncompressed point on P-256, in base64url without padding. It is derived from the
-// secret of the service ([tracking.Options].Secret), the same for all applications, and lasts as long as that: with another secret all browsers have to subscribe anew.
+// PublicKey is the applicationServerKey that a web app subscribes with: an uncompressed point on
+// P-256, in base64url without padding. It is derived from the secret of the service
+// ([tracking.Options].Secret), the same for all applications, and lasts as long as that: with
+// another secret all browsers have to subscribe anew.
 func (n *Notifier) PublicKey(ctx context.Context) (string, error) {
 	key, err := n.key(ctx)
 	if err != nil {
@@ -51,7 +53,8 @@ func (n *Notifier) key(ctx context.Context) (vapidKey, error) {
 	return deriveKey(secret[:])
 }
 
-// deriveKey makes a key pair. One in 2³² secrets gives a number that is not below the order of the curve's group, and the next one is taken.
+// deriveKey makes a key pair. One in 2³² secrets gives a number that is not below the order of the
+// curve's group, and the next one is taken.
 func deriveKey(secret []byte) (vapidKey, error) {
 	for i := 0; ; i++ {
 		number, err := hkdf.Key(sha256.New, secret, nil, fmt.Sprintf("P-256 %d", i), 32)
@@ -67,8 +70,9 @@ func deriveKey(secret []byte) (vapidKey, error) {
 	}
 }
 
-// authorization is the header of that name for a push service (RFC 8292, section 3). For one origin it stays the same for an hour: push services keep
-// what they have verified, and some take offence at a new token with each message.
+// authorization is the header of that name for a push service (RFC 8292, section 3). For one origin
+// it stays the same for an hour: push services keep what they have verified, and some take offence
+// at a new token with each message.
 func (k vapidKey) authorization(origin, contact string, now time.Time) (string, error) {
 	claims, err := json.Marshal(struct {
 		Audience string `json:"aud"`
@@ -80,7 +84,8 @@ func (k vapidKey) authorization(origin, contact string, now time.Time) (string, 
 	}
 	token := encode64([]byte(`{"typ":"JWT","alg":"ES256"}`)) + "." + encode64(claims)
 	digest := sha256.Sum256([]byte(token))
-	der, err := k.private.Sign(nil, digest[:], crypto.SHA256) // without a source of randomness the signature is deterministic (RFC 6979)
+	// without a source of randomness the signature is deterministic (RFC 6979)
+	der, err := k.private.Sign(nil, digest[:], crypto.SHA256)
 	if err != nil {
 		return "", err
 	}
@@ -94,12 +99,14 @@ func (k vapidKey) authorization(origin, contact string, now time.Time) (string, 
 	return "vapid t=" + token + "." + encode64(signature) + ", k=" + k.public, nil
 }
 
-// origin is the audience of a token for an endpoint: scheme and host, and the port if it is not 443 (RFC 6454, section 6.2).
+// origin is the audience of a token for an endpoint: scheme and host, and the port if it is not 443
+// (RFC 6454, section 6.2).
 func origin(endpoint *url.URL) string {
 	return "https://" + strings.ToLower(strings.TrimSuffix(endpoint.Host, ":443"))
 }
 
-// checkContact holds a contact to what the push services do: Apple's answers 403 BadJwtToken when nobody could be reached there.
+// checkContact holds a contact to what the push services do: Apple's answers 403 BadJwtToken when
+// nobody could be reached there.
 func checkContact(contact string) error {
 	wrong := errors.New("webpush: Options.Contact must be where operators of push services reach you: mailto:ops@example.com or https://example.com, with a public host, since some push services refuse messages else")
 	u, err := url.Parse(contact)

@@ -58,7 +58,9 @@ func (w *world) open(opts webpush.Options, notifier func(tracking.Notifier) trac
 	w.t.Cleanup(func() { push.Close() })
 	w.push, w.store = push, memory.New()
 	w.t.Cleanup(func() { w.store.Close() })
-	w.Service, err = tracking.New(w.store, &tracking.Options{Notifier: notifier(push), Logger: slog.New(slog.DiscardHandler), Secret: []byte(strings.Repeat("s", 32))})
+	w.Service, err = tracking.New(w.store, &tracking.Options{
+		Notifier: notifier(push), Logger: slog.New(slog.DiscardHandler), Secret: []byte(strings.Repeat("s", 32)),
+	})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -71,7 +73,7 @@ func (w *world) open(opts webpush.Options, notifier func(tracking.Notifier) trac
 // driver makes one with n phones.
 func (w *world) driver(svc *tracking.Service, id tracking.DriverID, n int) []*phone {
 	w.t.Helper()
-	if _, err := svc.SaveDriver(w.t.Context(), tracking.SaveDriver{ID: id}); err != nil {
+	if _, err := svc.SaveDriver(w.t.Context(), tracking.DriverUpdate{ID: id}); err != nil {
 		w.t.Fatal(err)
 	}
 	phones := make([]*phone, n)
@@ -87,8 +89,10 @@ func (w *world) driver(svc *tracking.Service, id tracking.DriverID, n int) []*ph
 func (w *world) assigned(id tracking.DriverID) tracking.Task {
 	w.t.Helper()
 	task, err := w.CreateTask(w.t.Context(), tracking.NewTask{
-		Type: tracking.Drop, OrderID: "secret-order", Notes: "secret-notes",
-		Drop: &tracking.Place{Address: "secret-address", Customer: &tracking.Contact{Name: "secret-name", Mobile: "secret-mobile"}},
+		Type: tracking.TypeDrop, OrderID: "secret-order", Notes: "secret-notes",
+		Drop: &tracking.Place{
+			Address: "secret-address", Customer: &tracking.Contact{Name: "secret-name", Mobile: "secret-mobile"},
+		},
 	})
 	if err != nil {
 		w.t.Fatal(err)
@@ -121,7 +125,7 @@ func (w *world) endpoints(id tracking.DriverID) []string {
 	}
 	var list []string
 	for _, s := range d.Push {
-		list = append(list, s.Endpoint)
+		list = append(list, string(s.Endpoint))
 	}
 	return list
 }
@@ -129,9 +133,14 @@ func (w *world) endpoints(id tracking.DriverID) []string {
 // note is a notification of a notice to each of drivers.
 func note(attempt int, drivers ...tracking.DriverID) tracking.Notification {
 	now := time.Now()
-	e := tracking.Event{ID: "01kab3vq5e8h0c7m2x9tj4wznd", Type: tracking.TaskAssigned, Time: now, RecordedAt: now, Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t1"}}
+	e := tracking.Event{
+		ID: "01kab3vq5e8h0c7m2x9tj4wznd", Type: tracking.EventTaskAssigned, Time: now, RecordedAt: now,
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t1"},
+	}
 	for i, d := range drivers {
-		e.Notices = append(e.Notices, tracking.Notice{ID: int64(i + 1), DriverID: d, Kind: tracking.NoticeAssigned, EventID: e.ID, TaskID: "t1", Time: now})
+		e.Notices = append(e.Notices, tracking.Notice{
+			ID: int64(i + 1), DriverID: d, Kind: tracking.NoticeAssigned, EventID: e.ID, TaskID: "t1", Time: now,
+		})
 	}
 	return tracking.Notification{App: tracking.DefaultApp, Event: e, Attempt: attempt}
 }
@@ -155,9 +164,11 @@ func TestNotices(t *testing.T) {
 			_, err := w.UpdateTask(ctx, task.ID, tracking.TaskUpdate{Notes: &text})
 			return err
 		},
-		func() error { _, err := w.CancelTask(ctx, task.ID, ""); return err },
+		func() error { _, err := w.CancelTask(ctx, task.ID, tracking.Reason{}); return err },
 		func() error {
-			return w.RequestTrip(ctx, tracking.NewRequest{DriverID: "young", TrackingID: "ü <1>", Message: "secret-message"})
+			return w.RequestTrip(ctx, tracking.NewRequest{
+				DriverID: "young", TrackingID: "ü <1>", Message: "secret-message",
+			})
 		},
 	} {
 		if err := step(); err != nil {
@@ -167,7 +178,8 @@ func TestNotices(t *testing.T) {
 	}
 
 	titles := map[tracking.NoticeKind]string{
-		"assigned": "New task", "unassigned": "A task was taken from you", "updated": "A task has changed", "cancelled": "A task was cancelled", "trip_request": "New trip request",
+		"assigned": "New task", "unassigned": "A task was taken from you", "updated": "A task has changed",
+		"cancelled": "A task was cancelled", "trip_request": "New trip request",
 	}
 	kinds := map[tracking.NoticeKind]bool{}
 	for id, phones := range map[tracking.DriverID][]*phone{"old": old, "young": young} {
@@ -178,7 +190,10 @@ func TestNotices(t *testing.T) {
 		var want []message
 		for _, n := range feed {
 			kinds[n.Kind] = true
-			p := map[string]any{"kind": string(n.Kind), "id": float64(n.ID), "event_id": n.EventID, "time": stamp(n.Time), "tag": fmt.Sprint(n.ID), "title": titles[n.Kind]}
+			p := map[string]any{
+				"kind": string(n.Kind), "id": float64(n.ID), "event_id": n.EventID, "time": stamp(n.Time),
+				"tag": fmt.Sprint(n.ID), "title": titles[n.Kind],
+			}
 			if n.TaskID != "" {
 				p["task_id"] = string(n.TaskID)
 			}
@@ -249,20 +264,21 @@ func TestUseless(t *testing.T) {
 		func(s *tracking.PushSubscription) { s.Endpoint = "%" },
 	} {
 		bad := good
-		bad.Endpoint = w.service.url + "/unused"
+		bad.Endpoint = tracking.Secret(w.service.url + "/unused")
 		change(&bad)
 		d, err := w.Driver(t.Context(), "d")
 		if err != nil {
 			t.Fatal(err)
 		}
 		d.Push = []tracking.PushSubscription{bad, good}
-		if err := w.store.Commit(t.Context(), tracking.DefaultApp, &tracking.Changeset{Drivers: []tracking.Driver{d}}); err != nil {
+		if _, err := w.store.Commit(t.Context(), tracking.DefaultApp,
+			&tracking.Changeset{Drivers: []tracking.Driver{d}}); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.push.Notify(t.Context(), note(1, "d")); err != nil {
 			t.Errorf("%+v: %v", bad, err)
 		}
-		if d := cmp.Diff([]string{good.Endpoint}, w.endpoints("d")); d != "" {
+		if d := cmp.Diff([]string{string(good.Endpoint)}, w.endpoints("d")); d != "" {
 			t.Errorf("%+v: kept (-want +got):\n%s", bad, d)
 		}
 	}
@@ -292,9 +308,13 @@ func TestAnswers(t *testing.T) {
 		want            outcome
 	}{
 		{200, 1, "", outcome{}}, {201, 1, "", outcome{}}, {202, 3, "9", outcome{}}, {204, 9, "", outcome{}},
-		{301, 1, "", final}, {307, 1, "", final}, {400, 1, "", final}, {401, 1, "", final}, {403, 1, "", final}, {413, 1, "60", final},
-		{408, 1, "", later}, {425, 2, "", later}, {429, 1, "", later}, {500, 1, "", later}, {502, 2, "", later}, {503, 1, "", later},
-		{429, 1, "120", after(2 * time.Minute)}, {503, 2, "7", after(7 * time.Second)}, {429, 1, "86400", after(time.Hour)}, {429, 1, "soon", later},
+		{301, 1, "", final}, {307, 1, "", final}, {400, 1, "", final}, {401, 1, "", final}, {403, 1, "", final},
+		{413, 1, "60", final},
+		{408, 1, "", later}, {425, 2, "", later}, {429, 1, "", later}, {500, 1, "", later}, {502, 2, "", later},
+		{503, 1, "", later},
+		{429, 1, "120", after(2 * time.Minute)}, {
+			503, 2, "7", after(7 * time.Second),
+		}, {429, 1, "86400", after(time.Hour)}, {429, 1, "soon", later},
 		{429, 3, "120", final}, {503, 3, "", final}, {500, 4, "", final},
 	} {
 		phones[0].answers(func(w http.ResponseWriter, _ int) {
@@ -314,7 +334,8 @@ func TestAnswers(t *testing.T) {
 			}
 		}
 		if got != tt.want || err != nil && ne == nil {
-			t.Errorf("%d %q at attempt %d is %+v, want %+v: %v", tt.status, tt.retryAfter, tt.attempt, got, tt.want, err)
+			t.Errorf("%d %q at attempt %d is %+v, want %+v: %v", tt.status, tt.retryAfter, tt.attempt, got, tt.want,
+				err)
 		}
 		if n := phones[0].requests() - before; n != 1 {
 			t.Errorf("%d: asked %d times", tt.status, n)
@@ -341,7 +362,8 @@ func TestRetriesReachTheRest(t *testing.T) {
 
 	for i, want := range []tracking.NotifyError{{RetryAfter: 30 * time.Second}, {}, {Permanent: true}} {
 		var ne *tracking.NotifyError
-		if err := w.push.Notify(t.Context(), note(i+1, "a", "b")); !errors.As(err, &ne) || ne.Permanent != want.Permanent || ne.RetryAfter != want.RetryAfter {
+		if err := w.push.Notify(t.Context(), note(i+1, "a", "b")); !errors.As(err, &ne) ||
+			ne.Permanent != want.Permanent || ne.RetryAfter != want.RetryAfter {
 			t.Errorf("attempt %d: %+v, want %+v", i+1, ne, want)
 		}
 	}
@@ -383,7 +405,8 @@ func TestApplicationsApart(t *testing.T) {
 	phones := w.driver(w.Service, "d", 2)
 	phones[1].answers(status(http.StatusServiceUnavailable))
 	w.driver(w.ForApp("other"), "d", 0)
-	if err := w.ForApp("other").SubscribePush(t.Context(), "d", phones[0].subscription()); err != nil { // one browser for both
+	// one browser for both
+	if err := w.ForApp("other").SubscribePush(t.Context(), "d", phones[0].subscription()); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.push.Notify(t.Context(), note(1, "d")); err == nil {
@@ -465,9 +488,12 @@ func TestAddressesRefused(t *testing.T) {
 	w.open(webpush.Options{Transport: nil}, func(n tracking.Notifier) tracking.Notifier { return n }) // its own
 	p := w.driver(w.Service, "d", 1)[0]
 	port := p.endpoint[strings.LastIndex(p.endpoint, ":"):]
-	for _, host := range []string{"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "[64:ff9b::7f00:1]", "[fd00::1]", "[fe80::1]"} {
+	for _, host := range []string{
+		"127.0.0.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0.0.0.0", "10.0.0.1", "192.168.1.1",
+		"169.254.169.254", "100.64.0.1", "[64:ff9b::7f00:1]", "[fd00::1]", "[fe80::1]",
+	} {
 		sub := p.subscription()
-		sub.Endpoint = "https://" + host + port
+		sub.Endpoint = tracking.Secret("https://" + host + port)
 		if err := w.SubscribePush(t.Context(), "d", sub); err != nil {
 			t.Fatal(err)
 		}
@@ -500,7 +526,8 @@ func TestErrorsHideEndpoint(t *testing.T) {
 	}
 	err := w.push.Notify(t.Context(), note(1, "d"))
 	var ne *tracking.NotifyError
-	if !errors.As(err, &ne) || ne.Permanent || strings.Contains(err.Error(), "capability") || strings.Contains(err.Error(), "t0k") {
+	if !errors.As(err, &ne) || ne.Permanent || strings.Contains(err.Error(), "capability") ||
+		strings.Contains(err.Error(), "t0k") {
 		t.Errorf("%v", err)
 	}
 }
@@ -508,7 +535,9 @@ func TestErrorsHideEndpoint(t *testing.T) {
 func TestNothingToTell(t *testing.T) {
 	w := newWorld(t, webpush.Options{})
 	w.driver(w.Service, "none", 0)
-	for name, n := range map[string]tracking.Notification{"no notice": note(1), "no browser": note(1, "none"), "no driver": note(1, "deleted", "none")} {
+	for name, n := range map[string]tracking.Notification{
+		"no notice": note(1), "no browser": note(1, "none"), "no driver": note(1, "deleted", "none"),
+	} {
 		if err := w.push.Notify(t.Context(), n); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -538,7 +567,8 @@ func TestStoreAway(t *testing.T) {
 	w.driver(w.Service, "d", 1)
 	w.store.Close()
 	var ne *tracking.NotifyError
-	if err := w.push.Notify(t.Context(), note(9, "d")); !errors.As(err, &ne) || ne.Permanent || !errors.Is(err, tracking.ErrUnavailable) {
+	if err := w.push.Notify(t.Context(), note(9, "d")); !errors.As(err, &ne) || ne.Permanent ||
+		!errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("%v", err)
 	}
 }
@@ -546,16 +576,19 @@ func TestStoreAway(t *testing.T) {
 // away is a store that cannot commit.
 type away struct{ tracking.Store }
 
-func (away) Commit(context.Context, tracking.AppID, *tracking.Changeset) error {
-	return tracking.ErrUnavailable
+func (away) Commit(context.Context, tracking.AppID, *tracking.Changeset) (tracking.Written, error) {
+	return tracking.Written{}, tracking.ErrUnavailable
 }
 
-// A browser that has gone and cannot be forgotten now is forgotten later, however often that was tried.
+// A browser that has gone and cannot be forgotten now is forgotten later, however often that was
+// tried.
 func TestForgottenLater(t *testing.T) {
 	w := newWorld(t, webpush.Options{})
 	phones := w.driver(w.Service, "d", 2)
 	phones[0].answers(status(http.StatusGone))
-	svc, err := tracking.New(away{w.store}, &tracking.Options{Logger: slog.New(slog.DiscardHandler), Secret: []byte(strings.Repeat("s", 32))})
+	svc, err := tracking.New(away{w.store}, &tracking.Options{
+		Logger: slog.New(slog.DiscardHandler), Secret: []byte(strings.Repeat("s", 32)),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -618,11 +651,12 @@ func TestPublicKey(t *testing.T) {
 	}
 }
 
-// Webhooks and pushes of one service: each gets its own, and one that fails does not double the other.
+// Webhooks and pushes of one service: each gets its own, and one that fails does not double the
+// other.
 func TestFanout(t *testing.T) {
 	w := &world{t: t, service: newPushService(t)}
 	hooked := &webhook.Recorder{Answer: func(_ context.Context, n tracking.Notification) error {
-		if n.Attempt == 1 && n.Event.Type == tracking.TaskAssigned {
+		if n.Attempt == 1 && n.Event.Type == tracking.EventTaskAssigned {
 			return &tracking.NotifyError{Err: errors.New("down"), RetryAfter: time.Nanosecond}
 		}
 		return nil
@@ -645,7 +679,9 @@ func TestFanout(t *testing.T) {
 	if err := fanout.Notify(t.Context(), note(2, "d")); err != nil {
 		t.Errorf("the second try: %v", err)
 	}
-	if got := []int{len(hooked.Events()), len(hooked.Deliveries()), phones[0].requests(), phones[1].requests()}; !cmp.Equal(got, []int{1, 2, 1, 2}) {
+	if got := []int{
+		len(hooked.Events()), len(hooked.Deliveries()), phones[0].requests(), phones[1].requests(),
+	}; !cmp.Equal(got, []int{1, 2, 1, 2}) {
 		t.Errorf("taken by and sent to the webhook, sent to the phones: %v, want [1 2 1 2]", got)
 	}
 
@@ -654,7 +690,9 @@ func TestFanout(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.deliver()
-	if got := []int{len(hooked.Events()), len(phones[0].messages()), len(phones[1].messages())}; !cmp.Equal(got, []int{1, 2, 2}) {
+	if got := []int{
+		len(hooked.Events()), len(phones[0].messages()), len(phones[1].messages()),
+	}; !cmp.Equal(got, []int{1, 2, 2}) {
 		t.Errorf("told by the service: %v, want [1 2 2]", got)
 	}
 }
@@ -662,22 +700,32 @@ func TestFanout(t *testing.T) {
 func TestNew(t *testing.T) {
 	for name, o := range map[string]*webpush.Options{
 		"nil": nil, "no contact": {},
-		"negative tries": {Contact: contact, Tries: -1}, "negative timeout": {Contact: contact, Timeout: -1}, "negative TTL": {Contact: contact, TTL: -1},
-		"short TTL": {Contact: contact, TTL: time.Second - 1}, "long TTL": {Contact: contact, TTL: 28*24*time.Hour + 1},
+		"negative tries": {Contact: contact, Tries: -1}, "negative timeout": {Contact: contact, Timeout: -1},
+		"negative TTL": {Contact: contact, TTL: -1},
+		"short TTL":    {Contact: contact, TTL: time.Second - 1}, "long TTL": {
+			Contact: contact, TTL: 28*24*time.Hour + 1,
+		},
 	} {
 		if n, err := webpush.New(nil, o); err == nil || n != nil || !strings.HasPrefix(err.Error(), "webpush: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	for _, c := range []string{"mailto:a@example.com", "https://example.com", "https://example.com:8443/imprint?x=1", "mailto:a.b+c@mail.example.co.uk", "https://xn--bcher-kva.example.com"} {
+	for _, c := range []string{
+		"mailto:a@example.com", "https://example.com", "https://example.com:8443/imprint?x=1",
+		"mailto:a.b+c@mail.example.co.uk", "https://xn--bcher-kva.example.com",
+	} {
 		if _, err := webpush.New(nil, &webpush.Options{Contact: c}); err != nil {
 			t.Errorf("%s: %v", c, err)
 		}
 	}
 	for _, c := range []string{
-		"a@example.com", "example.com", "http://example.com", "mailto:", "mailto:a", "mailto:@example.com", "mailto:a@", "mailto:<a@example.com>", "mailto: a@example.com", "mailto:a@example.com?subject=x",
-		"mailto:a@b@example.com", "mailto:a@localhost", "mailto:a@host.local", "mailto:a@x.invalid", "https://localhost", "https://localhost:8080", "https://push.test", "https://app.internal", "https://example.com.",
-		"https://127.0.0.1", "https://[2606:4700::1111]", "https://", "https:example.com", "https://user@example.com", "mailto:a@[127.0.0.1]", "https://.example.com", "ftp://example.com", "%",
+		"a@example.com", "example.com", "http://example.com", "mailto:", "mailto:a", "mailto:@example.com", "mailto:a@",
+		"mailto:<a@example.com>", "mailto: a@example.com", "mailto:a@example.com?subject=x",
+		"mailto:a@b@example.com", "mailto:a@localhost", "mailto:a@host.local", "mailto:a@x.invalid",
+		"https://localhost", "https://localhost:8080", "https://push.test", "https://app.internal",
+		"https://example.com.",
+		"https://127.0.0.1", "https://[2606:4700::1111]", "https://", "https:example.com", "https://user@example.com",
+		"mailto:a@[127.0.0.1]", "https://.example.com", "ftp://example.com", "%",
 	} {
 		if _, err := webpush.New(nil, &webpush.Options{Contact: c}); err == nil {
 			t.Errorf("%q is taken for a contact", c)

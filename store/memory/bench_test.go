@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/memory"
+	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
 
 // newTask makes the i-th task of a shop with a thousand drivers, most of its tasks done.
@@ -16,9 +17,9 @@ func newTask(i int) tracking.Task {
 	at := epoch.Add(time.Duration(i) * time.Second)
 	task := tracking.Task{
 		ID:        tracking.TaskID(fmt.Sprintf("task-%09d", i)),
-		Type:      tracking.Drop,
+		Type:      tracking.TypeDrop,
 		Status:    tracking.StatusCompleted,
-		Outcome:   tracking.Succeeded,
+		Outcome:   tracking.OutcomeSucceeded,
 		DriverID:  tracking.DriverID(fmt.Sprint("driver-", i%1000)),
 		OrderID:   fmt.Sprint("#", i),
 		Drop:      &tracking.Place{LngLat: &tracking.LngLat{Lng: 77.5, Lat: 13}, Address: "12 Anna Salai"},
@@ -35,7 +36,10 @@ func newTask(i int) tracking.Task {
 
 func newEvent(i int) tracking.Event {
 	id := fmt.Sprintf("task-%09d", i)
-	return tracking.Event{ID: "event-" + id, Type: tracking.TaskCreated, Time: epoch, RecordedAt: epoch, Actor: "system", Subject: tracking.Subject{Kind: tracking.KindTask, ID: id}}
+	return tracking.Event{
+		ID: "event-" + id, Type: tracking.EventTaskCreated, Time: epoch, RecordedAt: epoch, Actor: "system",
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: id},
+	}
 }
 
 // shop is a store with n tasks.
@@ -56,7 +60,9 @@ func BenchmarkCreate(b *testing.B) {
 	b.Run("task and event", func(b *testing.B) {
 		s := memory.New()
 		for i := 0; b.Loop(); i++ {
-			commit(b, s, &tracking.Changeset{Tasks: []tracking.Task{newTask(i)}, Events: []tracking.Event{newEvent(i)}, Deliver: []string{""}})
+			commit(b, s, &tracking.Changeset{
+				Tasks: []tracking.Task{newTask(i)}, Events: []tracking.Event{newEvent(i)}, Deliver: []string{""},
+			})
 		}
 	})
 	b.Run("raw: two maps", func(b *testing.B) {
@@ -68,6 +74,7 @@ func BenchmarkCreate(b *testing.B) {
 	})
 }
 
+// BenchmarkList reads pages of each list among many rows.
 func BenchmarkList(b *testing.B) {
 	filters := []struct {
 		name string
@@ -75,8 +82,10 @@ func BenchmarkList(b *testing.B) {
 	}{
 		{"all", tracking.TaskFilter{}},
 		{"driver", tracking.TaskFilter{DriverID: "driver-700"}},
-		{"two statuses", tracking.TaskFilter{Status: []tracking.TaskStatus{tracking.StatusAssigned, tracking.StatusCompleted}}},
-		{"driver and status", tracking.TaskFilter{DriverID: "driver-700", Status: []tracking.TaskStatus{tracking.StatusAssigned}}},
+		{"two statuses",
+			tracking.TaskFilter{Status: []tracking.TaskStatus{tracking.StatusAssigned, tracking.StatusCompleted}}},
+		{"driver and status",
+			tracking.TaskFilter{DriverID: "driver-700", Status: []tracking.TaskStatus{tracking.StatusAssigned}}},
 		{"order", tracking.TaskFilter{OrderID: "#4711"}},
 		{"completed since", tracking.TaskFilter{CompletedSince: epoch.Add(time.Hour)}},
 	}
@@ -96,7 +105,9 @@ func BenchmarkList(b *testing.B) {
 		b.Run(fmt.Sprintf("page 99999999/%d", n), func(b *testing.B) {
 			s()
 			for b.Loop() {
-				if list, _, err := s().Tasks(b.Context(), app, tracking.TaskFilter{Page: tracking.Page{Number: 99999999, Limit: 10}}); err != nil || len(list) != 0 {
+				if list, _, err := s().Tasks(b.Context(), app, tracking.TaskFilter{
+					Page: tracking.Page{Number: 99999999, Limit: 10},
+				}); err != nil || len(list) != 0 {
 					b.Fatal(len(list), err)
 				}
 			}
@@ -120,6 +131,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
+// BenchmarkFix records fixes one by one, of one driver and of many at once, beside what a plain map
+// would cost.
 func BenchmarkFix(b *testing.B) {
 	const drivers = 1000
 	fix := func(i int) tracking.Fix {
@@ -137,13 +150,16 @@ func BenchmarkFix(b *testing.B) {
 		s := memory.New()
 		var cs tracking.Changeset
 		for _, id := range ids {
-			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: epoch, Properties: map[string]string{"zipcode": "600002"}})
+			cs.Drivers = append(cs.Drivers, tracking.Driver{
+				ID: id, Available: true, CreatedAt: epoch, Properties: map[string]string{"zipcode": "600002"},
+			})
 		}
 		commit(b, s, &cs)
 		return s
 	}
 	record := func(b *testing.B, s *memory.Store, i int) {
-		if _, err := s.RecordFixes(b.Context(), app, tracking.FixBatch{DriverID: ids[i%drivers], SeenAt: epoch, Fixes: []tracking.Fix{fix(i)}}); err != nil {
+		if _, err := s.RecordFixes(b.Context(), app,
+			tracking.FixBatch{DriverID: ids[i%drivers], SeenAt: epoch, Fixes: []tracking.Fix{fix(i)}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -191,7 +207,10 @@ func BenchmarkKeptFix(b *testing.B) {
 		for i := 0; i < n; i += 500 {
 			batch := tracking.FixBatch{DriverID: "d", SeenAt: epoch}
 			for j := range 500 {
-				batch.Fixes = append(batch.Fixes, tracking.Fix{LngLat: tracking.LngLat{Lng: 77.5, Lat: 13}, Time: epoch.Add(time.Duration(i+j) * time.Second), Accuracy: tracking.Known(5)})
+				batch.Fixes = append(batch.Fixes, tracking.Fix{
+					LngLat: tracking.LngLat{Lng: 77.5, Lat: 13}, Time: epoch.Add(time.Duration(i+j) * time.Second),
+					Accuracy: tracking.Known(5),
+				})
 			}
 			if _, err := s.RecordFixes(b.Context(), app, batch); err != nil {
 				b.Fatal(err)
@@ -202,4 +221,16 @@ func BenchmarkKeptFix(b *testing.B) {
 		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "B/fix")
 		s.Close()
 	}
+}
+
+func BenchmarkAssign(b *testing.B) {
+	storetest.BenchmarkAssign(b, func(testing.TB) tracking.Store { return memory.New() })
+}
+
+func BenchmarkDue(b *testing.B) {
+	storetest.BenchmarkDue(b, func(testing.TB) tracking.Store { return memory.New() })
+}
+
+func BenchmarkLate(b *testing.B) {
+	storetest.BenchmarkLate(b, func(testing.TB) tracking.Store { return memory.New() })
 }

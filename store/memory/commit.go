@@ -5,29 +5,48 @@ import (
 	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// Commit implements [tracking.Store]. It first looks whether all of cs can be applied, then applies it: there is nothing to undo.
-func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+// Commit implements [tracking.Store]. It first looks whether all of cs can be applied, then applies
+// it: there is nothing to undo.
+func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (w tracking.Written,
+	err error) {
 	if err := s.ready(ctx); err != nil {
-		return err
+		return w, err
+	}
+	if err := rows.ChangesetTexts(app, cs); err != nil {
+		return w, err
 	}
 	c := s.change(app, cs)
 	c.app.mu.Lock()
 	defer c.app.mu.Unlock()
-	s.secrets.mu.Lock()
-	defer s.secrets.mu.Unlock()
+	if len(c.invites)+len(c.keys) > 0 {
+		s.secrets.unique.Lock()
+		defer s.secrets.unique.Unlock()
+	}
 	if err := c.check(); err != nil {
-		return err
+		return w, err
 	}
 	c.apply()
-	return nil
+	for _, t := range c.tasks {
+		w.Tasks = append(w.Tasks, tracking.Given{Seq: t.Seq, Version: t.Version})
+	}
+	for _, t := range c.trips {
+		w.Trips = append(w.Trips, tracking.Given{Seq: t.Seq, Version: t.Version})
+	}
+	for _, d := range c.drivers {
+		w.Drivers = append(w.Drivers, tracking.Given{Seq: d.Seq, Version: d.Version})
+	}
+	return w, nil
 }
 
-// change is a changeset on its way into an application: copies of its rows, with their times as a store keeps them.
+// change is a changeset on its way into an application: copies of its rows, with their times as a
+// store keeps them.
 type change struct {
 	store   *Store
 	app     *application
+	cs      *tracking.Changeset
 	tasks   []*tracking.Task
 	trips   []*tracking.Trip
 	drivers []tracking.Driver
@@ -43,46 +62,38 @@ type change struct {
 
 // change copies a changeset.
 func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
-	c := &change{store: s, app: s.application(app), deleted: cs.DeleteDrivers, closed: cs.CloseRequests, deliver: s.boxes.open(cs.Deliver)}
+	c := &change{
+		store: s, app: s.application(app), cs: cs, deleted: cs.DeleteDrivers, closed: cs.CloseRequests,
+		deliver: s.boxes.open(cs.Deliver),
+	}
 	for _, t := range cs.Tasks {
-		t = t.Clone()
-		t.Time, t.GeocodeAt, t.Link.MadeAt = ms(t.Time), ms(t.GeocodeAt), ms(t.Link.MadeAt)
-		t.CreatedAt, t.UpdatedAt, t.AssignedAt = ms(t.CreatedAt), ms(t.UpdatedAt), ms(t.AssignedAt)
-		t.StartedAt, t.PickedUpAt, t.CompletedAt = ms(t.StartedAt), ms(t.PickedUpAt), ms(t.CompletedAt)
+		t = rows.Task(t)
 		c.tasks = append(c.tasks, &t)
 	}
 	for _, t := range cs.Trips {
-		t = t.Clone()
-		t.StartedAt, t.EndedAt, t.TTL = ms(t.StartedAt), ms(t.EndedAt), ms(t.TTL)
-		t.GeocodeAt, t.Link.MadeAt = ms(t.GeocodeAt), ms(t.Link.MadeAt)
-		t.CreatedAt, t.UpdatedAt = ms(t.CreatedAt), ms(t.UpdatedAt)
+		t = rows.Trip(t)
 		c.trips = append(c.trips, &t)
 	}
 	for _, d := range cs.Drivers {
-		d = d.Clone()
-		d.DutyAt, d.OffDutyAt, d.CreatedAt, d.UpdatedAt = ms(d.DutyAt), ms(d.OffDutyAt), ms(d.CreatedAt), ms(d.UpdatedAt)
-		d.Position, d.Distance = tracking.Position{}, 0
-		c.drivers = append(c.drivers, d)
+		c.drivers = append(c.drivers, rows.Driver(d))
 	}
 	for _, i := range cs.Invites {
-		i.CreatedAt, i.LinkExpiresAt, i.CodeExpiresAt, i.JoinedAt = ms(i.CreatedAt), ms(i.LinkExpiresAt), ms(i.CodeExpiresAt), ms(i.JoinedAt)
+		i = rows.Invite(i)
 		c.invites = append(c.invites, &i)
 	}
 	for _, k := range cs.Keys {
-		k.CreatedAt, k.RevokedAt = ms(k.CreatedAt), ms(k.RevokedAt)
+		k = rows.Key(k)
 		c.keys = append(c.keys, &k)
 	}
-	for _, r := range cs.Push {
-		r = r.Clone()
-		r.CreatedAt = ms(r.CreatedAt)
+	for _, r := range cs.Requests {
+		r = rows.Request(r)
 		c.push = append(c.push, &r)
 	}
 	for _, b := range cs.Fixes {
-		c.fixes = append(c.fixes, keptBatch(b))
+		c.fixes = append(c.fixes, rows.Batch(b))
 	}
 	for _, e := range cs.Events {
-		e = e.Clone()
-		e.Time, e.RecordedAt = ms(e.Time), ms(e.RecordedAt)
+		e = rows.Event(e)
 		c.events = append(c.events, &e)
 	}
 	return c
@@ -90,7 +101,9 @@ func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 
 // check returns the reason why the change cannot be applied.
 func (c *change) check() error {
-	for _, check := range [...]func() error{c.checkTasks, c.checkTrips, c.checkDrivers, c.checkInvites, c.checkKeys, c.checkEvents} {
+	for _, check := range [...]func() error{
+		c.checkDeletions, c.checkTasks, c.checkTrips, c.checkDrivers, c.checkInvites, c.checkKeys, c.checkEvents,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
@@ -98,111 +111,93 @@ func (c *change) check() error {
 	return nil
 }
 
-// moved is the conflict of a row that is not at the version that was named.
-func moved[ID ~string](kind tracking.SubjectKind, id ID) error {
-	return &tracking.ConflictError{Kind: kind, ID: string(id)}
-}
-
-// taken is the conflict of a unique value.
-func taken(kind tracking.SubjectKind, unique string) error {
-	return &tracking.ConflictError{Kind: kind, Unique: unique}
-}
-
-// names is a set of ids seen in a changeset, for changesets with more than one row of a kind.
-type names[ID comparable] map[ID]struct{}
-
-// again reports whether id was seen before, of n rows in all.
-func (s *names[ID]) again(id ID, n int) bool {
-	if n < 2 {
-		return false
-	}
-	if *s == nil {
-		*s = make(names[ID], n)
-	}
-	_, ok := (*s)[id]
-	(*s)[id] = struct{}{}
-	return ok
-}
-
 func (c *change) checkTasks() error {
 	x := &c.app.tasks
-	var ids names[tracking.TaskID]
-	var keys names[string]
+	ids, keys := rows.SeenOf[tracking.TaskID](len(c.tasks)), rows.SeenOf[string](len(c.tasks))
 	for _, t := range c.tasks {
 		r := x.byID[t.ID]
-		if ids.again(t.ID, len(c.tasks)) || !matchesVersion(t.Version, r != nil, func() int64 { return r.task.Version }) {
-			return moved(tracking.KindTask, t.ID)
+		if ids.Before(t.ID) {
+			return rows.VersionConflict(tracking.KindTask, t.ID)
+		}
+		if err := rows.Expect(tracking.KindTask, t.ID, t.Version, r.version()); err != nil {
+			return err
 		}
 		if t.Key == "" {
 			continue
 		}
 		holder := x.byKey[t.Key]
-		if keys.again(t.Key, len(c.tasks)) || holder != nil && holder != r && !slices.ContainsFunc(c.tasks, func(o *tracking.Task) bool {
-			return o.ID == holder.task.ID && o.Version != 0 && o.Key != t.Key
-		}) {
-			return taken(tracking.KindTask, "key")
+		if keys.Before(t.Key) ||
+			holder != nil && holder != r && !c.leavesTask(holder.task.ID) && !slices.ContainsFunc(c.tasks, func(o *tracking.Task) bool {
+				return o.ID == holder.task.ID && o.Version != 0 && o.Key != t.Key
+			}) {
+			return rows.UniqueConflict(tracking.KindTask, "key")
 		}
 	}
 	return nil
-}
-
-// matchesVersion reports whether a row that names a version may be written: 0 if there is none yet, else exactly the present one.
-func matchesVersion(named int64, exists bool, present func() int64) bool {
-	if named == 0 {
-		return !exists
-	}
-	return exists && present() == named
 }
 
 func (c *change) checkTrips() error {
 	x := &c.app.trips
-	var ids names[tracking.TripID]
-	var active names[tracking.TrackingID]
+	ids, active := rows.SeenOf[tracking.TripID](len(c.trips)), rows.SeenOf[tracking.TrackingID](len(c.trips))
 	for _, t := range c.trips {
 		r := x.byID[t.ID]
-		if ids.again(t.ID, len(c.trips)) || !matchesVersion(t.Version, r != nil, func() int64 { return r.trip.Version }) {
-			return moved(tracking.KindTrip, t.ID)
+		if ids.Before(t.ID) {
+			return rows.VersionConflict(tracking.KindTrip, t.ID)
 		}
-		if t.Status != tracking.Active {
+		if err := rows.Expect(tracking.KindTrip, t.ID, t.Version, r.version()); err != nil {
+			return err
+		}
+		if t.Status != tracking.TripActive {
 			continue
 		}
 		holder := x.active[t.TrackingID]
-		if active.again(t.TrackingID, len(c.trips)) || holder != nil && holder != r && !slices.ContainsFunc(c.trips, func(o *tracking.Trip) bool {
-			return o.ID == holder.trip.ID && o.Version != 0 && (o.Status != tracking.Active || o.TrackingID != t.TrackingID)
-		}) {
-			return taken(tracking.KindTrip, "tracking_id")
+		if active.Before(t.TrackingID) ||
+			holder != nil && holder != r && !c.leavesTrip(holder.trip.ID) && !slices.ContainsFunc(c.trips, func(o *tracking.Trip) bool {
+				return o.ID == holder.trip.ID && o.Version != 0 &&
+					(o.Status != tracking.TripActive || o.TrackingID != t.TrackingID)
+			}) {
+			return rows.UniqueConflict(tracking.KindTrip, "tracking_id")
 		}
 	}
 	return nil
 }
 
+// checkDrivers looks at the drivers, and whether those are there whom requests and fixes name.
 func (c *change) checkDrivers() error {
 	x := &c.app.drivers
-	var ids names[tracking.DriverID]
-	total := len(c.drivers) + len(c.deleted)
+	ids := rows.SeenOf[tracking.DriverID](len(c.drivers) + len(c.deleted))
 	for _, d := range c.drivers {
-		r := x.byID[d.ID]
-		if ids.again(d.ID, total) || !matchesVersion(d.Version, r != nil, func() int64 { return r.driver.Version }) {
-			return moved(tracking.KindDriver, d.ID)
+		if ids.Before(d.ID) {
+			return rows.VersionConflict(tracking.KindDriver, d.ID)
+		}
+		if err := rows.Expect(tracking.KindDriver, d.ID, d.Version, x.byID[d.ID].version()); err != nil {
+			return err
 		}
 	}
 	for _, d := range c.deleted {
-		r := x.byID[d.ID]
-		if ids.again(d.ID, total) || r == nil || r.driver.Version != d.Version {
-			return moved(tracking.KindDriver, d.ID)
+		if r := x.byID[d.ID]; ids.Before(d.ID) || r == nil || r.driver.Version != d.Version {
+			return rows.VersionConflict(tracking.KindDriver, d.ID)
 		}
 	}
 	for _, r := range c.push {
 		if !c.hasDriver(r.DriverID) {
-			return moved(tracking.KindDriver, r.DriverID)
+			return rows.VersionConflict(tracking.KindDriver, r.DriverID)
 		}
 	}
 	for _, b := range c.fixes {
-		if !c.hasDriver(b.DriverID) {
-			return moved(tracking.KindDriver, b.DriverID)
+		if !c.hasDriver(b.DriverID) || b.Person != "" && b.Person != c.personOf(b.DriverID) {
+			return rows.VersionConflict(tracking.KindDriver, b.DriverID)
 		}
 	}
 	return nil
+}
+
+// personOf is who has an id once the change is applied.
+func (c *change) personOf(id tracking.DriverID) string {
+	if i := slices.IndexFunc(c.drivers, func(d tracking.Driver) bool { return d.ID == id }); i >= 0 {
+		return c.drivers[i].Person
+	}
+	return c.app.drivers.byID[id].driver.Person
 }
 
 // hasDriver reports whether a driver has a row once the change is applied.
@@ -214,69 +209,86 @@ func (c *change) hasDriver(id tracking.DriverID) bool {
 }
 
 func (c *change) checkInvites() error {
-	var ids names[tracking.DriverID]
-	var codes names[tracking.Hash]
+	ids := rows.SeenOf[tracking.DriverID](len(c.invites))
 	for _, i := range c.invites {
 		if !c.hasDriver(i.DriverID) {
-			return moved(tracking.KindDriver, i.DriverID)
+			return rows.VersionConflict(tracking.KindDriver, i.DriverID)
 		}
 		var old *tracking.Invite
 		if d := c.app.drivers.byID[i.DriverID]; d != nil {
 			old = d.invite
 		}
-		if ids.again(i.DriverID, len(c.invites)) || i.Version != 0 && (old == nil || old.Version != i.Version) {
-			return moved(tracking.KindInvite, i.DriverID)
+		if ids.Before(i.DriverID) || i.Version != 0 && (old == nil || old.Version != i.Version) {
+			return rows.VersionConflict(tracking.KindInvite, i.DriverID)
 		}
-		if i.CodeHash.IsZero() {
-			continue
-		}
-		holder, ok := c.store.secrets.inviteCodes[i.CodeHash]
-		if codes.again(i.CodeHash, len(c.invites)) || ok && holder != (owner[tracking.DriverID]{c.app, i.DriverID}) && !c.givesUpCode(holder, i.CodeHash) {
-			return taken(tracking.KindInvite, "code")
+		if (old == nil || old.CodeHash != i.CodeHash) && c.codeTaken(i) {
+			return rows.UniqueConflict(tracking.KindInvite, "code")
 		}
 	}
 	return nil
 }
 
-// givesUpCode reports whether a driver's invite will not have that code any more.
-func (c *change) givesUpCode(o owner[tracking.DriverID], code tracking.Hash) bool {
-	return o.app == c.app && (slices.ContainsFunc(c.deleted, func(d tracking.Driver) bool { return d.ID == o.id }) ||
-		slices.ContainsFunc(c.invites, func(i *tracking.Invite) bool { return i.DriverID == o.id && i.CodeHash != code }))
+// codeTaken reports whether another invite has the new code of i when i is made.
+func (c *change) codeTaken(i *tracking.Invite) bool {
+	if i.CodeHash.IsZero() {
+		return false
+	}
+	if slices.ContainsFunc(c.invites, func(o *tracking.Invite) bool {
+		return o != i && o.CodeHash == i.CodeHash && o.CodeExpiresAt.After(i.CreatedAt)
+	}) {
+		return true
+	}
+	has, _ := c.store.secrets.codes.of(i.CodeHash)
+	return slices.ContainsFunc(has, func(o codeOwner) bool {
+		return o.until.After(i.CreatedAt) &&
+			!(o.app == c.app && (slices.ContainsFunc(c.deleted, func(d tracking.Driver) bool { return d.ID == o.id }) ||
+				slices.ContainsFunc(c.invites, func(v *tracking.Invite) bool { return v.DriverID == o.id })))
+	})
 }
 
+// checkKeys looks at the API keys, whose hashes are unique over the whole store.
 func (c *change) checkKeys() error {
-	var ids names[string]
-	var hashes names[tracking.Hash]
+	ids, hashes := rows.SeenOf[string](len(c.keys)), rows.SeenOf[tracking.Hash](len(c.keys))
 	for _, k := range c.keys {
-		old := c.app.keys[k.ID]
-		if ids.again(k.ID, len(c.keys)) || !matchesVersion(k.Version, old != nil, func() int64 { return old.Version }) {
-			return moved(tracking.KindKey, k.ID)
+		var present int64
+		if old := c.app.keys[k.ID]; old != nil {
+			present = old.Version
+		}
+		if ids.Before(k.ID) {
+			return rows.VersionConflict(tracking.KindKey, k.ID)
+		}
+		if err := rows.Expect(tracking.KindKey, k.ID, k.Version, present); err != nil {
+			return err
 		}
 		if k.Hash.IsZero() {
 			continue
 		}
-		holder, ok := c.store.secrets.keys[k.Hash]
-		if hashes.again(k.Hash, len(c.keys)) || ok && holder != (owner[string]{c.app, k.ID}) && !(holder.app == c.app && slices.ContainsFunc(c.keys, func(o *tracking.Key) bool {
-			return o.ID == holder.id && o.Version != 0 && o.Hash != k.Hash
-		})) {
-			return taken(tracking.KindKey, "hash")
+		holder, ok := c.store.secrets.keys.find(k.Hash)
+		if hashes.Before(k.Hash) ||
+			ok && holder != (owner[string]{c.app, k.ID}) &&
+				!(holder.app == c.app && slices.ContainsFunc(c.keys, func(o *tracking.Key) bool {
+					return o.ID == holder.id && o.Version != 0 && o.Hash != k.Hash
+				})) {
+			return rows.UniqueConflict(tracking.KindKey, "hash")
 		}
 	}
 	return nil
 }
 
 func (c *change) checkEvents() error {
-	var ids names[string]
+	ids := rows.SeenOf[string](len(c.events))
 	for _, e := range c.events {
-		if ids.again(e.ID, len(c.events)) || c.app.events.byID[e.ID] != nil {
+		if ids.Before(e.ID) || c.app.events.byID[e.ID] != nil {
 			return &tracking.Error{Code: tracking.ErrInternal, Message: "An event with this id is there already."}
 		}
 	}
 	return nil
 }
 
-// apply writes the change, whose check has passed. What was updated is written before what is new, so that a unique value can pass from one to the other.
+// apply writes the change, whose check has passed. What was updated is written before what is new,
+// so that a unique value can pass from one to the other.
 func (c *change) apply() {
+	c.applyDeletions()
 	for _, d := range c.deleted {
 		c.deleteDriver(c.app.drivers.byID[d.ID])
 	}
@@ -291,9 +303,9 @@ func (c *change) apply() {
 				c.putTrip(t)
 			}
 		}
-		for _, d := range c.drivers {
+		for i, d := range c.drivers {
 			if (d.Version == 0) == inserts {
-				c.putDriver(d)
+				c.drivers[i].Seq, c.drivers[i].Version = c.putDriver(d)
 			}
 		}
 		for _, k := range c.keys {
@@ -303,13 +315,13 @@ func (c *change) apply() {
 		}
 	}
 	c.putInvites()
+	for _, r := range c.push {
+		c.app.setRequest(r)
+	}
 	for _, id := range c.closed {
 		if d := c.app.drivers.byID[id.DriverID]; d != nil && d.requests[id.TrackingID] != nil {
 			c.app.dropRequest(d.requests[id.TrackingID])
 		}
-	}
-	for _, r := range c.push {
-		c.app.setRequest(r)
 	}
 	for _, b := range c.fixes {
 		// The log of a memory store never fails.
@@ -321,64 +333,74 @@ func (c *change) apply() {
 func (c *change) putTask(t *tracking.Task) {
 	o := owner[tracking.TaskID]{c.app, t.ID}
 	if t.Version == 0 {
-		t.Version, t.Seq = 1, c.store.taskSeq.Add(1)
+		t.Version, t.Seq = c.app.lastVersion+1, c.store.taskSeq.Add(1)
 		c.app.tasks.insert(t)
-		moveSecret(c.store.secrets.taskLinks, o, tracking.Hash{}, t.Link.Hash)
+		c.app.nearby.PutTask(*t)
+		c.store.secrets.taskLinks.move(o, tracking.Hash{}, t.Link.Hash)
 		return
 	}
 	r := c.app.tasks.byID[t.ID]
 	old := r.task
 	t.Version, t.Seq, t.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
 	c.app.tasks.replace(r, t)
-	moveSecret(c.store.secrets.taskLinks, o, old.Link.Hash, t.Link.Hash)
+	c.app.nearby.PutTask(*t)
+	c.store.secrets.taskLinks.move(o, old.Link.Hash, t.Link.Hash)
 }
 
 func (c *change) putTrip(t *tracking.Trip) {
 	o := owner[tracking.TripID]{c.app, t.ID}
 	if t.Version == 0 {
-		t.Version, t.Seq = 1, c.store.tripSeq.Add(1)
+		t.Version, t.Seq = c.app.lastVersion+1, c.store.tripSeq.Add(1)
 		c.app.trips.insert(t)
-		moveSecret(c.store.secrets.tripLinks, o, tracking.Hash{}, t.Link.Hash)
+		c.store.secrets.tripLinks.move(o, tracking.Hash{}, t.Link.Hash)
 		return
 	}
 	r := c.app.trips.byID[t.ID]
 	old := r.trip
 	t.Version, t.Seq, t.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
 	c.app.trips.replace(r, t)
-	moveSecret(c.store.secrets.tripLinks, o, old.Link.Hash, t.Link.Hash)
+	c.store.secrets.tripLinks.move(o, old.Link.Hash, t.Link.Hash)
 }
 
-func (c *change) putDriver(d tracking.Driver) {
+func (c *change) putDriver(d tracking.Driver) (seq, version int64) {
 	o := owner[tracking.DriverID]{c.app, d.ID}
 	var old tracking.Driver
 	r := c.app.drivers.byID[d.ID]
 	if d.Version == 0 {
-		d.Version, d.Seq = 1, c.store.driverSeq.Add(1)
+		d.Version, d.Seq = c.app.lastVersion+1, c.store.driverSeq.Add(1)
 		r = c.app.drivers.insert(d)
+		r.feed.last = c.app.lastNotice
 	} else {
 		old = r.driver
 		d.Version, d.Seq, d.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
 		c.app.drivers.replace(r, d)
 	}
-	moveSecret(c.store.secrets.appTokens, o, old.AppToken, d.AppToken)
-	moveSecret(c.store.secrets.ingestTokens, o, old.IngestToken, d.IngestToken)
+	c.store.secrets.appTokens.move(o, old.AppToken, d.AppToken)
+	c.store.secrets.ingestTokens.move(o, old.IngestToken, d.IngestToken)
 	c.app.nearby.Put(r.driver)
+	return d.Seq, d.Version
 }
 
-// deleteDriver removes a driver with everything that belongs to one.
+// deleteDriver removes a driver with everything that belongs to one. Fixes and notices, of which
+// there may be many, nobody finds any more; they are taken away by purges.
 func (c *change) deleteDriver(r *driverRow) {
 	d := &r.driver
 	o := owner[tracking.DriverID]{c.app, d.ID}
-	moveSecret(c.store.secrets.appTokens, o, d.AppToken, tracking.Hash{})
-	moveSecret(c.store.secrets.ingestTokens, o, d.IngestToken, tracking.Hash{})
+	c.store.secrets.appTokens.move(o, d.AppToken, tracking.Hash{})
+	c.store.secrets.ingestTokens.move(o, d.IngestToken, tracking.Hash{})
+	if r.invite != nil {
+		c.app.lastVersion = max(c.app.lastVersion, r.invite.Version)
+	}
 	c.store.dropInvite(c.app, r)
 	for _, req := range r.requests {
 		c.app.dropRequest(req)
 	}
-	c.app.feeds.removeAll(d.ID)
+	c.app.lastVersion = max(c.app.lastVersion, d.Version)
+	c.app.lastNotice = max(c.app.lastNotice, r.feed.last)
 	c.app.nearby.Remove(d.ID)
 	c.app.drivers.remove(r)
-	r.log, r.aged = fixLog{}, false // the aging queue may hold the row for a while
+	r.aged = false // the aging queue may hold the row for a while
+	c.app.erased = append(c.app.erased, r)
 }
 
 // putInvites takes all the old ones away before it gives any new one: a code may pass between them.
@@ -390,6 +412,8 @@ func (c *change) putInvites() {
 			i.CreatedAt = d.invite.CreatedAt
 		case d.invite != nil:
 			i.Version = d.invite.Version
+		default:
+			i.Version = c.app.lastVersion
 		}
 		i.Version++
 		c.store.dropInvite(c.app, d)
@@ -404,10 +428,12 @@ func (c *change) putKey(k *tracking.Key) {
 	if was := c.app.keys[k.ID]; was != nil {
 		old = was.Hash
 		k.CreatedAt = was.CreatedAt
+	} else {
+		k.Version = c.app.lastVersion
 	}
 	k.Version++
 	c.app.keys[k.ID] = k
-	moveSecret(c.store.secrets.keys, owner[string]{c.app, k.ID}, old, k.Hash)
+	c.store.secrets.keys.move(owner[string]{c.app, k.ID}, old, k.Hash)
 }
 
 // addEvents appends the events, the notices in them, and what is to be delivered.
@@ -415,16 +441,17 @@ func (c *change) addEvents() {
 	if len(c.events) == 0 {
 		return
 	}
-	rows := make([]*eventRow, 0, len(c.events))
+	added := make([]*eventRow, 0, len(c.events))
 	for _, e := range c.events {
 		notices := e.Notices[:0]
 		for _, n := range e.Notices {
-			if c.app.drivers.byID[n.DriverID] == nil {
+			d := c.app.drivers.byID[n.DriverID]
+			if d == nil {
 				continue
 			}
-			n.EventID, n.Time = e.ID, e.RecordedAt
-			r := &noticeRow{notice: n, order: c.store.noticeSeq.Add(1)}
-			c.app.feeds.add(r)
+			n.Person, n.EventID, n.Time = d.driver.Person, e.ID, e.RecordedAt
+			r := &noticeRow{notice: n, driver: d, order: c.store.noticeSeq.Add(1)}
+			c.app.addNotice(r)
 			notices = append(notices, r.notice)
 		}
 		e.Notices = slices.Clip(notices)
@@ -436,9 +463,9 @@ func (c *change) addEvents() {
 			r.deliveries = append(r.deliveries, &delivery{row: r, outbox: o, state: pending})
 		}
 		c.app.events.add(r)
-		rows = append(rows, r)
+		added = append(added, r)
 	}
 	for _, o := range c.deliver {
-		o.add(c.app, rows)
+		o.add(c.app, added)
 	}
 }

@@ -11,18 +11,28 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
-// driverRow is a driver with requests, invite and fixes.
+// driverRow is a driver with requests, invite, notices and fixes.
 type driverRow struct {
 	place
 	requests map[tracking.TrackingID]*tracking.Request
 	invite   *tracking.Invite
+	feed     feed
 
-	// mu guards what fixes change: driver.Position, log, aged and agedAt. The application's lock guards the rest; held exclusively, it guards everything.
+	// mu guards what fixes change: driver.Position, log, aged and agedAt. The application's lock
+	// guards the rest; held exclusively, it guards everything.
 	mu     sync.Mutex
 	driver tracking.Driver
 	log    fixLog
 	aged   bool  // the row is in the aging queue
 	agedAt int64 // … with this time
+}
+
+// version is 0 of a row that is not there.
+func (r *driverRow) version() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.driver.Version
 }
 
 func (r *driverRow) compare(o *driverRow) int { return r.place.compare(o.place) }
@@ -135,13 +145,15 @@ func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.Driv
 }
 
 // DriverByToken implements [tracking.DriverReader].
-func (s *Store) DriverByToken(ctx context.Context, kind tracking.TokenKind, hash tracking.Hash) (tracking.AppID, tracking.Driver, error) {
-	tokens := s.secrets.appTokens
+func (s *Store) DriverByToken(
+	ctx context.Context, kind tracking.TokenKind, hash tracking.Hash,
+) (tracking.AppID, tracking.Driver, error) {
+	tokens := &s.secrets.appTokens
 	token := func(d *tracking.Driver) tracking.Hash { return d.AppToken }
 	switch kind {
-	case tracking.AppToken:
-	case tracking.IngestToken:
-		tokens, token = s.secrets.ingestTokens, func(d *tracking.Driver) tracking.Hash { return d.IngestToken }
+	case tracking.TokenApp:
+	case tracking.TokenIngest:
+		tokens, token = &s.secrets.ingestTokens, func(d *tracking.Driver) tracking.Hash { return d.IngestToken }
 	default:
 		return "", tracking.Driver{}, cmp.Or[error](s.ready(ctx), tracking.ErrNotFound)
 	}
@@ -159,7 +171,9 @@ func (s *Store) DriverByToken(ctx context.Context, kind tracking.TokenKind, hash
 }
 
 // Drivers implements [tracking.DriverReader].
-func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) ([]tracking.Driver, bool, error) {
+func (s *Store) Drivers(
+	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
+) ([]tracking.Driver, bool, error) {
 	if f.Near != nil {
 		skip, limit := f.Offset(), f.Limit
 		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit { return a.near(f, skip, limit+1) })
@@ -185,8 +199,8 @@ func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.Driv
 	return copies(rows, (*driverRow).copy), more, nil
 }
 
-// rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and a test for the rest of the filter,
-// nil when the list is the answer.
+// rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and
+// a test for the rest of the filter, nil when the list is the answer.
 func (x *drivers) rarest(f tracking.DriverFilter) (source *list[*driverRow], rest func(*driverRow) bool) {
 	source = &x.all
 	filters := len(f.Properties)
@@ -236,9 +250,10 @@ func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hi
 	// Where they are spread evenly, a walk meets all/some drivers for each one it keeps.
 	some, all := source.len(), len(a.drivers.byID)
 	if skip < some && all/some*(skip+limit) < some {
-		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit, func(id tracking.DriverID) bool {
-			return matches(a.drivers.byID[id], f)
-		})
+		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit,
+			func(id tracking.DriverID) bool {
+				return matches(a.drivers.byID[id], f)
+			})
 	}
 	var hits []nearby.Hit
 	c := source.start(0)
@@ -268,9 +283,11 @@ func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer
 // patience is how often nearest looks again without keeping fixes from coming in.
 const patience = 4
 
-// nearest reads the drivers that find returns. One may be elsewhere by the time the row is read, and the distance would not fit the position;
-// then it looks again.
-func (s *Store) nearest(ctx context.Context, app tracking.AppID, find func(*application) []nearby.Hit) ([]tracking.Driver, error) {
+// nearest reads the drivers that find returns. One may be elsewhere by the time the row is read,
+// and the distance would not fit the position; then it looks again.
+func (s *Store) nearest(
+	ctx context.Context, app tracking.AppID, find func(*application) []nearby.Hit,
+) ([]tracking.Driver, error) {
 	for range patience {
 		a, err := s.read(ctx, app)
 		if a == nil || err != nil {
@@ -289,7 +306,8 @@ func (s *Store) nearest(ctx context.Context, app tracking.AppID, find func(*appl
 	return list, nil
 }
 
-// readHits reads the drivers of hits, and reports whether all of them were where they had been found.
+// readHits reads the drivers of hits, and reports whether all of them were where they had been
+// found.
 func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
 	if len(hits) == 0 {
 		return nil, true

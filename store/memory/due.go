@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
 )
 
 // Due implements [tracking.Store].
@@ -15,6 +16,20 @@ func (s *Store) Due(ctx context.Context, q tracking.DueQuery) ([]tracking.Due, e
 	if err := s.ready(ctx); err != nil {
 		return nil, err
 	}
+	key := func(d tracking.Due) claimedDue { return claimedDue{q.Kind, d} }
+	return claims.Take(&s.due, q.Claim, q.Limit, key, func(limit int) ([]tracking.Due, error) {
+		q.Limit = limit
+		return s.listDue(q), nil
+	})
+}
+
+// claimedDue names what was handed out.
+type claimedDue struct {
+	kind tracking.DueKind
+	tracking.Due
+}
+
+func (s *Store) listDue(q tracking.DueQuery) []tracking.Due {
 	var all []dueRow
 	for _, a := range s.applications(q.App) {
 		a.mu.RLock()
@@ -28,7 +43,7 @@ func (s *Store) Due(ctx context.Context, q tracking.DueQuery) ([]tracking.Due, e
 	for _, d := range all[:min(max(q.Limit, 0), len(all))] {
 		list = append(list, d.Due)
 	}
-	return list, nil
+	return list
 }
 
 // dueRow is a row that came due at a moment; rank orders those of one application and moment.
@@ -38,35 +53,86 @@ type dueRow struct {
 	rank int
 }
 
-// due appends what of the application is due, at most q.Limit of each kind of row.
+// due appends what of the application is due, at most q.Limit of each kind of row, and of each that
+// is further ahead than it can be.
 func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
-	add := func(kind tracking.SubjectKind, id string, at time.Time) bool {
-		if at.After(q.Before) {
-			return false
-		}
-		all = append(all, dueRow{tracking.Due{App: a.id, Subject: tracking.Subject{Kind: kind, ID: id}}, at, len(all)})
-		return true
-	}
 	switch q.Kind {
 	case tracking.DueTrips:
-		first(&a.trips.due, q.Limit, func(r *tripRow) bool { return add(tracking.KindTrip, string(r.trip.ID), r.trip.TTL) })
+		trip := func(r *tripRow) dueRow { return a.dueRow(tracking.KindTrip, string(r.trip.ID), r.trip.TTL) }
+		if q.TrackingID != "" {
+			var mine list[*tripRow]
+			if r := a.trips.active[q.TrackingID]; r != nil && (q.Driver == "" || r.trip.DriverID == q.Driver) {
+				mine.insert(r, byTTL)
+			}
+			return dueOf(&mine, q, all, trip)
+		}
+		if q.Driver == "" {
+			return dueOf(&a.trips.due, q, all, trip)
+		}
+		if d := a.trips.byDriver[q.Driver]; d != nil && d.byStatus[tracking.TripActive] != nil { // they are few
+			var mine list[*tripRow]
+			c := d.byStatus[tracking.TripActive].start(0)
+			for r, ok := c.next(); ok; r, ok = c.next() {
+				mine.insert(r, byTTL)
+			}
+			return dueOf(&mine, q, all, trip)
+		}
 	case tracking.DueGeocodes:
-		first(&a.tasks.geocode, q.Limit, func(r *taskRow) bool { return add(tracking.KindTask, string(r.task.ID), r.task.GeocodeAt) })
-		first(&a.trips.geocode, q.Limit, func(r *tripRow) bool { return add(tracking.KindTrip, string(r.trip.ID), r.trip.GeocodeAt) })
+		all = dueOf(&a.tasks.geocode, q, all, func(r *taskRow) dueRow {
+			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.GeocodeAt)
+		})
+		return dueOf(&a.trips.geocode, q, all, func(r *tripRow) dueRow {
+			return a.dueRow(tracking.KindTrip, string(r.trip.ID), r.trip.GeocodeAt)
+		})
+	case tracking.DueTasks:
+		return dueOf(&a.tasks.due, q, all, func(r *taskRow) dueRow {
+			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.DueAt)
+		})
+	case tracking.DueContacts, tracking.DueDeletions:
+		ended := &a.tasks.all.completed
+		if q.Kind == tracking.DueContacts {
+			ended = &a.tasks.personal
+		}
+		return dueOf(ended, q, all, func(r *taskRow) dueRow {
+			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.CompletedAt)
+		})
 	case tracking.DueSilence:
-		for _, d := range a.nearby.Silent(q.Before, q.Limit) {
-			add(tracking.KindDriver, string(d.ID), d.Since)
+		found := a.nearby.Silent(q.Before, q.Limit)
+		if !q.Beyond.IsZero() {
+			found = append(found, a.nearby.Ahead(q.Beyond, q.Limit)...)
+		}
+		for _, d := range found {
+			all = append(all, a.dueRow(tracking.KindDriver, string(d.ID), d.Since))
+			all[len(all)-1].rank = len(all)
 		}
 	}
 	return all
 }
 
-// first hands the first n elements of l to add, until it returns false.
-func first[T any](l *list[T], n int, add func(T) bool) {
-	c := l.start(0)
-	for range n {
-		if v, ok := c.next(); !ok || !add(v) {
-			return
+func (a *application) dueRow(kind tracking.SubjectKind, id string, at time.Time) dueRow {
+	return dueRow{Due: tracking.Due{App: a.id, Subject: tracking.Subject{Kind: kind, ID: id}}, at: at}
+}
+
+// dueOf appends from both ends of a list that is in order of time.
+func dueOf[T any](l *list[T], q tracking.DueQuery, all []dueRow, row func(T) dueRow) []dueRow {
+	add := func(walk func() (T, bool), due func(time.Time) bool) {
+		for range q.Limit {
+			v, ok := walk()
+			if !ok {
+				return
+			}
+			d := row(v)
+			if !due(d.at) {
+				return
+			}
+			d.rank = len(all)
+			all = append(all, d)
 		}
 	}
+	first, last := l.start(0), l.end(0)
+	add(first.next, func(at time.Time) bool { return !at.After(q.Before) })
+	if !q.Beyond.IsZero() {
+		add(last.prev, func(at time.Time) bool { return at.After(q.Beyond) })
+	}
+	return all
 }

@@ -36,10 +36,11 @@ type delivery struct {
 	row    *eventRow
 	outbox *outbox
 
-	// state is changed under the application's lock together with the outbox's, so that either is enough to read it.
+	// state is changed under the application's lock together with the box's, so that either is
+	// enough to read it.
 	state deliveryState
 
-	// The outbox's lock guards the rest.
+	// The box's lock guards the rest.
 	attempts int   // so far
 	retryAt  int64 // UTC ms; not before then
 }
@@ -81,18 +82,32 @@ type subject struct {
 }
 
 func newEvents() events {
-	return events{byID: make(map[string]*eventRow), subjects: make(map[tracking.Subject]*subject), dead: make(map[*outbox]*list[*eventRow])}
+	return events{
+		byID: make(map[string]*eventRow), subjects: make(map[tracking.Subject]*subject),
+		dead: make(map[*outbox]*list[*eventRow]),
+	}
+}
+
+// subject is what events are about; it is made when it is new.
+func (x *events) subject(of tracking.Subject) *subject {
+	s := x.subjects[of]
+	if s == nil {
+		s = new(subject)
+		x.subjects[of] = s
+	}
+	return s
 }
 
 // add appends an event, and gives it its Seq.
 func (x *events) add(r *eventRow) {
-	s := x.subjects[r.event.Subject]
-	if s == nil {
-		s = new(subject)
-		x.subjects[r.event.Subject] = s
-	}
-	s.seq++
-	r.event.Seq = s.seq
+	r.event.Seq = x.subject(r.event.Subject).seq + 1
+	x.insert(r)
+}
+
+// insert appends an event that has its Seq.
+func (x *events) insert(r *eventRow) {
+	s := x.subject(r.event.Subject)
+	s.seq = max(s.seq, r.event.Seq)
 	s.events.insert(r, (*eventRow).compare)
 	x.byID[r.event.ID] = r
 	x.all.insert(r, (*eventRow).compare)
@@ -114,7 +129,7 @@ func (x *events) remove(r *eventRow) {
 	}
 }
 
-// settle changes the state of a delivery. The outbox's lock is held, too.
+// settle changes the state of a delivery. The box's lock is held, too.
 func (x *events) settle(d *delivery, to deliveryState) {
 	if d.state == to {
 		return
@@ -139,7 +154,9 @@ func (x *events) settle(d *delivery, to deliveryState) {
 }
 
 // Events implements [tracking.EventReader].
-func (s *Store) Events(ctx context.Context, app tracking.AppID, f tracking.EventFilter) ([]tracking.Event, bool, error) {
+func (s *Store) Events(
+	ctx context.Context, app tracking.AppID, f tracking.EventFilter,
+) ([]tracking.Event, bool, error) {
 	a, err := s.read(ctx, app)
 	if err != nil {
 		return nil, false, err
@@ -160,7 +177,7 @@ func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more
 	var after int64
 	if f.After != "" {
 		r := x.byID[f.After]
-		if r == nil || f.Subject != (tracking.Subject{}) && r.event.Subject != f.Subject {
+		if r == nil {
 			return nil, false, tracking.ErrNotFound
 		}
 		after = r.order
@@ -190,6 +207,7 @@ func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more
 // noticeRow is a notice in a driver's feed.
 type noticeRow struct {
 	notice tracking.Notice
+	driver *driverRow
 	order  int64 // of commit
 }
 
@@ -199,58 +217,35 @@ func byNoticeTime(a, b *noticeRow) int {
 	return cmp.Or(a.notice.Time.Compare(b.notice.Time), cmp.Compare(a.order, b.order))
 }
 
-// feeds holds the notices of an application's drivers.
-type feeds struct {
-	byDriver map[tracking.DriverID]*feed
-	all      list[*noticeRow] // by time
-}
-
-// feed is a driver's notices. It outlives them, and the driver: were ids to begin anew, an app that has been away would take new notices for old.
+// feed is a driver's notices. Its ids go on from those of the drivers who are gone: were they to
+// begin anew, who has the id next could be taken to have had notices that the one before had.
 type feed struct {
 	last    int64 // the last id that was given
 	purged  int64 // the greatest id that has been purged
 	notices list[*noticeRow]
 }
 
-// add appends a notice, and gives it its ID.
-func (x *feeds) add(r *noticeRow) {
-	f := x.byDriver[r.notice.DriverID]
-	if f == nil {
-		f = new(feed)
-		x.byDriver[r.notice.DriverID] = f
-	}
+// addNotice appends a notice, and gives it its ID.
+func (a *application) addNotice(r *noticeRow) {
+	f := &r.driver.feed
 	f.last++
 	r.notice.ID = f.last
 	f.notices.insert(r, byNoticeID)
-	x.all.insert(r, byNoticeTime)
+	a.notices.insert(r, byNoticeTime)
 }
 
-// remove purges a notice.
-func (x *feeds) remove(r *noticeRow) {
-	f := x.byDriver[r.notice.DriverID]
+// purgeNotice removes a notice.
+func (a *application) purgeNotice(r *noticeRow) {
+	f := &r.driver.feed
 	f.purged = max(f.purged, r.notice.ID)
 	f.notices.remove(r, byNoticeID)
-	x.all.remove(r, byNoticeTime)
-}
-
-// removeAll purges a driver's feed.
-func (x *feeds) removeAll(driver tracking.DriverID) {
-	f := x.byDriver[driver]
-	if f == nil {
-		return
-	}
-	for c := f.notices.start(0); ; {
-		r, ok := c.next()
-		if !ok {
-			break
-		}
-		x.all.remove(r, byNoticeTime)
-	}
-	f.notices, f.purged = list[*noticeRow]{}, f.last
+	a.notices.remove(r, byNoticeTime)
 }
 
 // Notices implements [tracking.EventReader].
-func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking.DriverID, after int64, limit int) ([]tracking.Notice, bool, error) {
+func (s *Store) Notices(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, after int64, limit int,
+) ([]tracking.Notice, bool, error) {
 	a, err := s.read(ctx, app)
 	if err != nil {
 		return nil, false, err
@@ -259,10 +254,11 @@ func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking
 		return nil, after > 0, nil
 	}
 	defer a.mu.RUnlock()
-	f := a.feeds.byDriver[driver]
-	if f == nil {
+	d := a.drivers.byID[driver]
+	if d == nil {
 		return nil, after > 0, nil
 	}
+	f := &d.feed
 	c := f.notices.at(func(r *noticeRow) bool { return r.notice.ID > after })
 	rows, _ := take(c.next, 0, max(limit, 0), nil)
 	page := copies(rows, func(r *noticeRow) tracking.Notice { return r.notice })

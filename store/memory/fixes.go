@@ -4,73 +4,62 @@ import (
 	"context"
 	"iter"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// driverLog is a driver's [tracking.FixLog]. The application's lock is held, and the driver's own unless that is exclusive.
+// driverLog is a driver's [tracking.FixLog]. The application's lock is held, and the driver's own
+// unless that is exclusive.
 type driverLog struct {
 	app *application
 	row *driverRow
 }
 
 func (l driverLog) InTrip(t time.Time) (bool, error) {
-	return l.app.trips.byDriver[l.row.driver.ID].covers(t), nil
+	return l.app.trips.byDriver[l.row.driver.ID].covers(l.row.driver.Person, t), nil
 }
 
-func (l driverLog) Has(t time.Time) (bool, error) { return l.row.log.has(t.UnixMilli()), nil }
-
-func (l driverLog) Before(t time.Time, good bool) (tracking.KeptFix, bool, error) {
-	f, ok := l.row.log.before(t.UnixMilli(), good)
-	return f, ok, nil
+func (l driverLog) Before(t time.Time, n int) ([]tracking.KeptFix, error) {
+	return l.row.log.before(t.UnixMilli(), n), nil
 }
 
-func (l driverLog) After(t time.Time) iter.Seq2[tracking.KeptFix, error] {
-	return func(yield func(tracking.KeptFix, error) bool) {
-		log := &l.row.log
-		for c, i := log.find(t.UnixMilli() + 1); c < len(log.chunks); c, i = c+1, 0 {
-			for _, p := range log.chunks[c].fixes[i:] {
-				if !yield(log.chunks[c].unpack(p), nil) {
-					return
-				}
-			}
-		}
+func (l driverLog) From(t time.Time, n int) ([]tracking.KeptFix, error) {
+	return l.row.log.from(t.UnixMilli(), n), nil
+}
+
+func (l driverLog) Put(fixes []tracking.KeptFix) error {
+	for _, f := range fixes {
+		l.row.log.put(f)
 	}
-}
-
-func (l driverLog) Put(f tracking.KeptFix) error {
-	l.row.log.put(f)
 	return nil
 }
 
-// keptBatch returns b with its times as a store keeps them, and its fixes copied.
-func keptBatch(b tracking.FixBatch) tracking.FixBatch {
-	b.SeenAt = ms(b.SeenAt)
-	b.Fixes = append([]tracking.Fix(nil), b.Fixes...)
-	for i := range b.Fixes {
-		f := &b.Fixes[i]
-		f.Time = ms(f.Time)
-		for _, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
-			if !r.Known {
-				r.Value = 0
-			}
-		}
-	}
-	return b
+func (l driverLog) Forget(t time.Time) error {
+	l.row.log.forget(t.UnixMilli())
+	return nil
 }
 
-// record keeps a batch and moves the driver. The application's lock is held, and the driver's own unless that is exclusive.
+func (l driverLog) Mark(fixes []tracking.KeptFix) error {
+	for _, f := range fixes {
+		l.row.log.setMark(f.Time.UnixMilli(), f.Mark)
+	}
+	return nil
+}
+
+// record keeps a batch and moves the driver. The application's lock is held, and the driver's own
+// unless that is exclusive.
 func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Recorded, error) {
-	before := row.driver.Position.Fix
-	pos, outcomes, err := b.Record(driverLog{a, row}, row.driver)
+	rec, err := b.Record(driverLog{a, row}, row.driver)
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
-	row.driver.Position = pos
-	a.nearby.Move(row.driver.ID, pos)
+	row.driver.Position = rec.Driver.Position
+	a.nearby.Move(row.driver.ID, rec.Driver.Position)
 	a.aging.note(row)
-	return tracking.Recorded{Outcomes: outcomes, Driver: row.driver, Moved: pos.Fix != before}, nil
+	return rec, nil
 }
 
 // RecordFixes implements [tracking.Store].
@@ -87,7 +76,10 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	if row == nil {
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
-	b = keptBatch(b)
+	if err := rows.FixTexts(b.Fixes); err != nil {
+		return tracking.Recorded{}, err
+	}
+	b = rows.Batch(b)
 	row.mu.Lock()
 	rec, err := a.record(row, b)
 	row.mu.Unlock()
@@ -99,15 +91,11 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 const fixesPerRead = 256
 
 // Fixes implements [tracking.TripReader].
-func (s *Store) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+func (s *Store) Fixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) iter.Seq2[tracking.Fix, error] {
 	return func(yield func(tracking.Fix, error) bool) {
-		from, to := r.From.UnixMilli(), r.To.UnixMilli()
-		if r.From.Truncate(time.Millisecond).Before(r.From) {
-			from++
-		}
-		if r.To.IsZero() {
-			to = math.MaxInt64 - 1
-		}
+		from, to := rows.Window(r)
 		left := r.Limit
 		if left <= 0 {
 			left = math.MaxInt
@@ -116,7 +104,7 @@ func (s *Store) Fixes(ctx context.Context, app tracking.AppID, driver tracking.D
 		for full := true; full && left > 0; size = min(left, fixesPerRead) {
 			var buf []tracking.Fix
 			var err error
-			buf, full, err = s.readFixes(ctx, app, driver, make([]tracking.Fix, 0, size), from, to, r.Newest)
+			buf, full, err = s.readFixes(ctx, app, driver, r.Person, make([]tracking.Fix, 0, size), from, to, r.Newest)
 			if err != nil {
 				yield(tracking.Fix{}, err)
 				return
@@ -136,15 +124,50 @@ func (s *Store) Fixes(ctx context.Context, app tracking.AppID, driver tracking.D
 	}
 }
 
+// KeptFixes implements [tracking.TripReader].
+func (s *Store) KeptFixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) ([]tracking.KeptFix, error) {
+	a, err := s.read(ctx, app)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	defer a.mu.RUnlock()
+	row := a.drivers.byID[driver]
+	if row == nil || r.Person != "" && row.driver.Person != r.Person {
+		return nil, nil
+	}
+	from, to := rows.Window(r)
+	row.mu.Lock()
+	defer row.mu.Unlock()
+	var list []tracking.KeptFix
+	if r.Newest {
+		list = row.log.before(to+1, r.Limit)
+	} else {
+		list = row.log.from(from, r.Limit)
+	}
+	outside := func(f tracking.KeptFix) bool { t := f.Time.UnixMilli(); return t < from || t > to }
+	if end := slices.IndexFunc(list, outside); end >= 0 {
+		list = list[:end]
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	return list, nil
+}
+
 // readFixes reads some of a driver's fixes; see fixLog.read.
-func (s *Store) readFixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID, buf []tracking.Fix, from, to int64, newest bool) ([]tracking.Fix, bool, error) {
+func (s *Store) readFixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, person string, buf []tracking.Fix,
+	from, to int64, newest bool,
+) ([]tracking.Fix, bool, error) {
 	a, err := s.read(ctx, app)
 	if a == nil || err != nil {
 		return nil, false, err
 	}
 	defer a.mu.RUnlock()
 	row := a.drivers.byID[driver]
-	if row == nil {
+	if row == nil || person != "" && row.driver.Person != person {
 		return nil, false, nil
 	}
 	row.mu.Lock()

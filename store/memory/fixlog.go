@@ -10,8 +10,9 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// fixLog holds a driver's kept fixes in order of time. It is split into chunks so that a late fix moves few others,
-// and packed so that a fix takes 32 bytes plus 8 for each known reading, without a pointer for the garbage collector to follow.
+// fixLog holds a driver's kept fixes in order of time. It is split into chunks so that a late fix
+// moves few others, and packed so that a fix takes 32 bytes plus 8 for each known reading, without
+// a pointer for the garbage collector to follow.
 type fixLog struct {
 	chunks []fixChunk // none is empty
 	n      int
@@ -24,8 +25,9 @@ type fixChunk struct {
 
 const fixesPerChunk = 128
 
-// packedFix is a kept fix: stamp is its time in UTC ms, shifted left by stampBits to make room for its mark and for what is known of it.
-// The known readings, in the order of the fields of tracking.Fix, are at extra[offset:] as 8 bytes each, and the event id follows them.
+// packedFix is a kept fix: stamp is its time in UTC ms, shifted left by stampBits to make room for
+// its mark and for what is known of it. The known readings, in the order of the fields of
+// tracking.Fix, are at extra[offset:] as 8 bytes each, and the event id follows them.
 type packedFix struct {
 	stamp    int64
 	lng, lat float64
@@ -34,20 +36,27 @@ type packedFix struct {
 }
 
 const (
-	markBits  = 0b11
-	trusted   = 1 << 2
-	accuracy  = 1 << 3 // and the next three: speed, bearing, battery
-	purged    = 1 << 7 // kept only to judge others by
-	stampBits = 8
+	markBits  = 0b111
+	trusted   = 1 << 3
+	accuracy  = 1 << 4 // and the next three: speed, bearing, battery
+	purged    = 1 << 8 // kept only to judge others by
+	stampBits = 9
 )
 
-func (p packedFix) time() int64 { return p.stamp >> stampBits }
+func (p packedFix) time() int64            { return p.stamp >> stampBits }
+func (p packedFix) mark() tracking.FixMark { return tracking.FixMark(p.stamp & markBits) }
 
 // pack appends a fix to the chunk's extra bytes, and returns what points there.
 func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
-	p := packedFix{stamp: f.Time.UnixMilli()<<stampBits | int64(f.Mark)&markBits, lng: f.LngLat.Lng, lat: f.LngLat.Lat, offset: uint32(len(c.extra))}
+	p := packedFix{
+		stamp: f.Time.UnixMilli()<<stampBits | int64(f.Mark)&markBits, lng: f.LngLat.Lng, lat: f.LngLat.Lat,
+		offset: uint32(len(c.extra)),
+	}
 	if f.Trusted {
 		p.stamp |= trusted
+	}
+	if f.Purged {
+		p.stamp |= purged
 	}
 	for i, r := range [...]tracking.Reading{f.Accuracy, f.Speed, f.Bearing, f.Battery} {
 		if r.Known {
@@ -61,7 +70,7 @@ func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
 }
 
 func (c *fixChunk) unpack(p packedFix) tracking.KeptFix {
-	f := tracking.KeptFix{Mark: tracking.FixMark(p.stamp & markBits)}
+	f := tracking.KeptFix{Mark: p.mark(), Purged: p.stamp&purged != 0}
 	f.Time = time.UnixMilli(p.time()).UTC()
 	f.LngLat = tracking.LngLat{Lng: p.lng, Lat: p.lat}
 	f.Trusted = p.stamp&trusted != 0
@@ -92,7 +101,8 @@ func (c *fixChunk) copyOf(fixes []packedFix) fixChunk {
 	return n
 }
 
-// find returns the chunk and the place in it of the first fix at or after t (UTC ms). Past the last fix, c is len(l.chunks) and i is 0.
+// find returns the chunk and the place in it of the first fix at or after t (UTC ms). Past the last
+// fix, c is len(l.chunks) and i is 0.
 func (l *fixLog) find(t int64) (c, i int) {
 	c = sort.Search(len(l.chunks), func(c int) bool { f := l.chunks[c].fixes; return f[len(f)-1].time() >= t })
 	if c < len(l.chunks) {
@@ -102,13 +112,7 @@ func (l *fixLog) find(t int64) (c, i int) {
 	return c, i
 }
 
-// has reports whether there is a fix of that time.
-func (l *fixLog) has(t int64) bool {
-	c, i := l.find(t)
-	return c < len(l.chunks) && l.chunks[c].fixes[i].time() == t
-}
-
-// put adds a fix, or changes the mark of the one with its time.
+// put adds a fix of a time that there is none of.
 func (l *fixLog) put(f tracking.KeptFix) {
 	t := f.Time.UnixMilli()
 	if last := len(l.chunks) - 1; last >= 0 {
@@ -131,10 +135,6 @@ func (l *fixLog) put(f tracking.KeptFix) {
 	}
 	at, i := l.find(t)
 	c := &l.chunks[at]
-	if p := &c.fixes[i]; p.time() == t {
-		p.stamp = p.stamp&^markBits | int64(f.Mark)&markBits
-		return
-	}
 	if n := len(c.fixes); n == fixesPerChunk {
 		left, right := c.copyOf(c.fixes[:n/2]), c.copyOf(c.fixes[n/2:])
 		l.chunks[at] = left
@@ -148,66 +148,75 @@ func (l *fixLog) put(f tracking.KeptFix) {
 	l.n++
 }
 
-// before finds the newest fix before t; with good, the newest whose mark is not FixCandidate.
-func (l *fixLog) before(t int64, good bool) (tracking.KeptFix, bool) {
+// setMark changes the mark of the fix of that time.
+func (l *fixLog) setMark(t int64, m tracking.FixMark) {
+	if c, i := l.find(t); c < len(l.chunks) {
+		if p := &l.chunks[c].fixes[i]; p.time() == t {
+			p.stamp = p.stamp&^markBits | int64(m)&markBits
+		}
+	}
+}
+
+// before lists the newest n fixes before t, newest first.
+func (l *fixLog) before(t int64, n int) (list []tracking.KeptFix) {
 	c, i := l.find(t)
-	for {
+	for len(list) < n {
 		for i == 0 {
 			if c == 0 {
-				return tracking.KeptFix{}, false
+				return list
 			}
 			c--
 			i = len(l.chunks[c].fixes)
 		}
 		i--
-		if p := l.chunks[c].fixes[i]; !good || tracking.FixMark(p.stamp&markBits) != tracking.FixCandidate {
-			return l.chunks[c].unpack(p), true
-		}
+		list = append(list, l.chunks[c].unpack(l.chunks[c].fixes[i]))
 	}
+	return list
 }
 
-// newestGood is the rank of the newest good fix, or 0 when there is none.
-func (l *fixLog) newestGood() int {
-	rank := l.n
-	for c := len(l.chunks) - 1; c >= 0; c-- {
-		fixes := l.chunks[c].fixes
-		for i := len(fixes) - 1; i >= 0; i-- {
-			rank--
-			if tracking.FixMark(fixes[i].stamp&markBits) != tracking.FixCandidate {
-				return rank
+// from lists the oldest n fixes at or after t, oldest first.
+func (l *fixLog) from(t int64, n int) (list []tracking.KeptFix) {
+	for c, i := l.find(t); c < len(l.chunks); c, i = c+1, 0 {
+		for _, p := range l.chunks[c].fixes[i:] {
+			if len(list) == n {
+				return list
 			}
+			list = append(list, l.chunks[c].unpack(p))
 		}
 	}
-	return 0
+	return list
 }
 
-// oldest is the time (UTC ms) of the oldest fix that a purge can remove as things are: the newest good fix, and what is after it, stay.
+// oldest is the time (UTC ms) of the oldest fix that a purge can remove.
 func (l *fixLog) oldest() (t int64, ok bool) {
-	rank := 0
 	for _, c := range l.chunks {
 		for _, p := range c.fixes {
 			if p.stamp&purged == 0 {
-				return p.time(), rank < l.newestGood()
+				return p.time(), true
 			}
-			rank++
 		}
 	}
 	return 0, false
 }
 
-// purge removes the fixes before t, at most limit, and returns how many. The fixes that remain must be judged as before when a late one comes among them;
-// so those from the last that needs no other to be judged by are not dropped but marked as purged, and nobody gets to see them.
+// purge removes the fixes before t, at most limit, and returns how many. The fixes that remain must
+// be judged as before when a late one comes among them; so those from the last on that others are
+// judged by are not dropped but marked as purged, and nobody gets to see them.
 func (l *fixLog) purge(t int64, limit int) (n int) {
-	last := l.newestGood()
-	rank, cut := 0, 0
+	rank, cut, good := 0, 0, 0 // good: the rank of the good fix before
 search:
 	for c := range l.chunks {
 		for i := range l.chunks[c].fixes {
 			p := &l.chunks[c].fixes[i]
-			if tracking.FixMark(p.stamp&markBits) == tracking.FixGood {
-				cut = rank
+			switch p.mark() {
+			case tracking.MarkGood: // judged by together with the good one before it
+				cut, good = good, rank
+			case tracking.MarkOpen:
+				good = rank
+			case tracking.MarkLost, tracking.MarkForgotten:
+				cut, good = rank, rank
 			}
-			if rank >= last || n >= limit || p.time() >= t {
+			if n >= limit || p.time() >= t {
 				break search
 			}
 			if p.stamp&purged == 0 {
@@ -219,6 +228,23 @@ search:
 	}
 	l.drop(cut)
 	return n
+}
+
+// forget removes the fixes after t (UTC ms).
+func (l *fixLog) forget(t int64) {
+	c, i := l.find(t + 1)
+	if c == len(l.chunks) {
+		return
+	}
+	for _, chunk := range l.chunks[c:] {
+		l.n -= len(chunk.fixes)
+	}
+	l.n += i
+	l.chunks[c].fixes = l.chunks[c].fixes[:i]
+	if i > 0 {
+		c++
+	}
+	l.chunks = slices.Delete(l.chunks, c, len(l.chunks))
 }
 
 // drop removes the n oldest fixes.
@@ -237,11 +263,11 @@ func (l *fixLog) drop(n int) {
 	}
 }
 
-// read appends to buf the good fixes from from to to (UTC ms, both included), ascending, or descending with newest, until buf is full,
-// and reports whether it may have left some out.
+// read appends to buf the good fixes from from to to (UTC ms, both included), ascending, or
+// descending with newest, until buf is full, and reports whether it may have left some out.
 func (l *fixLog) read(buf []tracking.Fix, from, to int64, newest bool) (_ []tracking.Fix, full bool) {
 	add := func(c, i int) {
-		if p := l.chunks[c].fixes[i]; p.stamp&purged == 0 && tracking.FixMark(p.stamp&markBits) != tracking.FixCandidate {
+		if p := l.chunks[c].fixes[i]; p.stamp&purged == 0 && p.mark().Good() {
 			buf = append(buf, l.chunks[c].unpack(p).Fix)
 		}
 	}

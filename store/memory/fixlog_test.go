@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -38,10 +39,11 @@ func TestFixLog(t *testing.T) {
 				at, found := slices.BinarySearchFunc(ref, f.Time.UnixMilli(), byTime)
 				if found {
 					ref[at].Mark = f.Mark
+					l.setMark(f.Time.UnixMilli(), f.Mark)
 				} else {
 					ref = slices.Insert(ref, at, f)
+					l.put(f)
 				}
-				l.put(f)
 				if i%100 == 0 || i < 20 {
 					compareLog(t, r, &l, ref)
 				}
@@ -52,7 +54,7 @@ func TestFixLog(t *testing.T) {
 }
 
 func randomFix(r *rand.Rand, t int64) tracking.KeptFix {
-	f := tracking.KeptFix{Mark: tracking.FixMark(1 + r.IntN(3))}
+	f := tracking.KeptFix{Mark: tracking.FixMark(1 + r.IntN(6))}
 	f.Time, f.Trusted = time.UnixMilli(t).UTC(), r.IntN(5) == 0
 	f.LngLat = tracking.LngLat{Lng: r.Float64()*360 - 180, Lat: r.Float64()*180 - 90}
 	if r.IntN(3) == 0 {
@@ -66,25 +68,23 @@ func randomFix(r *rand.Rand, t int64) tracking.KeptFix {
 	return f
 }
 
+// compareLog plays the same on a log and on a plain slice, and compares what they answer.
 func compareLog(t *testing.T, r *rand.Rand, l *fixLog, ref []tracking.KeptFix) {
 	t.Helper()
 	from := ref[r.IntN(len(ref))].Time.UnixMilli() + int64(r.IntN(3)) - 1
 	to := ref[r.IntN(len(ref))].Time.UnixMilli() + int64(r.IntN(3)) - 1
 	var want []tracking.Fix
-	var before, good tracking.KeptFix
-	has := false
+	var before, after []tracking.KeptFix
 	for _, f := range ref {
 		at := f.Time.UnixMilli()
-		if at >= from && at <= to && f.Mark != tracking.FixCandidate {
+		if at >= from && at <= to && f.Mark.Good() {
 			want = append(want, f.Fix)
 		}
 		if at < from {
-			before = f
-			if f.Mark != tracking.FixCandidate {
-				good = f
-			}
+			before = append(before, f)
+		} else {
+			after = append(after, f)
 		}
-		has = has || at == from
 	}
 	limit := 1 + r.IntN(300)
 	got, full := l.read(make([]tracking.Fix, 0, limit), from, to, false)
@@ -102,14 +102,12 @@ func compareLog(t *testing.T, r *rand.Rand, l *fixLog, ref []tracking.KeptFix) {
 	if !full && len(want) > limit {
 		t.Fatalf("read %d of %d backwards and took it for all", limit, len(want))
 	}
-	if got := l.has(from); got != has {
-		t.Fatalf("has(%d) = %v, want %v", from, got, has)
+	slices.Reverse(before)
+	if diff := cmp.Diff(before[:min(limit, len(before))], l.before(from, limit), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("before %d (-want +got):\n%s", from, diff)
 	}
-	if got, _ := l.before(from, false); got != before {
-		t.Fatalf("before(%d) = %+v, want %+v", from, got, before)
-	}
-	if got, _ := l.before(from, true); got != good {
-		t.Fatalf("good before(%d) = %+v, want %+v", from, got, good)
+	if diff := cmp.Diff(after[:min(limit, len(after))], l.from(from, limit), cmpopts.EquateEmpty()); diff != "" {
+		t.Fatalf("from %d (-want +got):\n%s", from, diff)
 	}
 	if l.n != len(ref) {
 		t.Fatalf("n = %d, want %d", l.n, len(ref))
@@ -118,35 +116,25 @@ func compareLog(t *testing.T, r *rand.Rand, l *fixLog, ref []tracking.KeptFix) {
 
 var emptyIsNil = cmp.FilterValues(func(a, b []tracking.Fix) bool { return len(a) == 0 && len(b) == 0 }, cmp.Ignore())
 
-// Purging in steps of any size ends where purging at once does, takes what is old and nothing else, and keeps few fixes to judge others by.
+// Purging in steps of any size ends where purging at once does, takes what is old and nothing else,
+// and keeps few fixes to judge others by.
 func TestFixLogPurge(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		var l fixLog
 		n := 1 + r.IntN(400)
-		newestGood := 0
 		for i := range n {
 			f := randomFix(r, int64(i))
-			if i == 0 {
-				f.Mark = tracking.FixGood
-			} else if r.IntN(3) > 0 {
-				f.Mark = tracking.FixGood
-			}
-			if f.Mark != tracking.FixCandidate {
-				newestGood = i
+			if i == 0 || r.IntN(3) > 0 {
+				f.Mark = tracking.MarkGood
 			}
 			l.put(f)
 		}
-		last := l.newestGood()
-		if last != newestGood {
-			t.Fatalf("newestGood = %d, want %d", last, newestGood)
-		}
-		old := r.IntN(n + 1)
-		want := min(old, newestGood)
+		want := r.IntN(n + 1)
 		total := 0
 		for {
 			limit := 1 + r.IntN(50)
-			got := l.purge(int64(old), limit)
+			got := l.purge(int64(want), limit)
 			if got > limit {
 				t.Fatalf("purged %d, limit %d", got, limit)
 			}
@@ -155,7 +143,7 @@ func TestFixLogPurge(t *testing.T) {
 			}
 		}
 		if total != want {
-			t.Fatalf("purged %d of %d before %d, want %d", total, n, old, want)
+			t.Fatalf("purged %d of %d, want %d", total, n, want)
 		}
 		rest, _ := l.read(make([]tracking.Fix, 0, n), math.MinInt64, math.MaxInt64-1, false)
 		for _, f := range rest {
@@ -164,18 +152,22 @@ func TestFixLogPurge(t *testing.T) {
 			}
 		}
 		oldest, ok := l.oldest()
-		if ok != (want < newestGood) || ok && oldest != int64(want) {
+		if ok != (want < n) || ok && oldest != int64(want) {
 			t.Fatalf("oldest = %d, %v after purging %d of %d", oldest, ok, want, n)
 		}
-		for c, chunk := range l.chunks {
-			for i, p := range chunk.fixes {
-				if (c > 0 || i > 0) && p.stamp&purged != 0 && tracking.FixMark(p.stamp&markBits) == tracking.FixGood {
-					t.Fatal("a fix was kept to judge others by, behind one that would do")
+		// Nothing is kept to judge others by before the good fix before the last closed mark.
+		closed := 0
+		for _, chunk := range l.chunks {
+			for _, p := range chunk.fixes {
+				if m := p.mark(); p.stamp&purged != 0 &&
+					(m == tracking.MarkGood || m == tracking.MarkLost || m == tracking.MarkForgotten) {
+					closed++
 				}
 			}
 		}
-		if first := l.chunks[0].fixes[0]; tracking.FixMark(first.stamp&markBits) != tracking.FixGood {
-			t.Fatal("what remains does not begin with a good fix")
+		if first := l.chunks[0].fixes[0].mark(); closed > 2 || first == tracking.MarkOut ||
+			first == tracking.MarkCoarse {
+			t.Fatalf("%d closed marks are kept, the first of all marks is %d", closed, first)
 		}
 	}
 }

@@ -5,54 +5,44 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// invites lists an application's invites and trip requests by age. The rows themselves are with their drivers; they are never changed but replaced.
+// invites lists an application's invites and trip requests by age. The rows themselves are with
+// their drivers; they are never changed but replaced.
 type invites struct {
 	invites  list[*tracking.Invite]
 	requests list[*tracking.Request]
 }
 
-// inviteEnd is the moment from which an invite is over.
-func inviteEnd(i *tracking.Invite) time.Time {
-	end := i.JoinedAt
-	for _, t := range [...]time.Time{i.LinkExpiresAt, i.CodeExpiresAt} {
-		if t.After(end) {
-			end = t
-		}
-	}
-	return end
-}
-
 func byInviteEnd(a, b *tracking.Invite) int {
-	return cmp.Or(inviteEnd(a).Compare(inviteEnd(b)), strings.Compare(string(a.DriverID), string(b.DriverID)))
+	return cmp.Or(rows.Over(a).Compare(rows.Over(b)), strings.Compare(string(a.DriverID), string(b.DriverID)))
 }
 
 func byRequest(a, b *tracking.Request) int {
 	return cmp.Or(byRequestAge(*a, *b), strings.Compare(string(a.DriverID), string(b.DriverID)))
 }
 
-// setInvite gives a driver an invite instead of the former one. The secrets are locked, too.
+// setInvite gives a driver an invite instead of the former one.
 func (s *Store) setInvite(a *application, d *driverRow, inv *tracking.Invite) {
 	s.dropInvite(a, d)
 	d.invite = inv
 	a.invites.invites.insert(inv, byInviteEnd)
 	o := owner[tracking.DriverID]{a, d.driver.ID}
-	moveSecret(s.secrets.inviteLinks, o, tracking.Hash{}, inv.LinkHash)
-	moveSecret(s.secrets.inviteCodes, o, tracking.Hash{}, inv.CodeHash)
+	s.secrets.inviteLinks.move(o, tracking.Hash{}, inv.LinkHash)
+	s.secrets.codes.add(o, inv)
 }
 
-// dropInvite takes a driver's invite away, if there is one. The secrets are locked, too.
+// dropInvite takes a driver's invite away, if there is one.
 func (s *Store) dropInvite(a *application, d *driverRow) {
 	if d.invite == nil {
 		return
 	}
 	o := owner[tracking.DriverID]{a, d.driver.ID}
-	moveSecret(s.secrets.inviteLinks, o, d.invite.LinkHash, tracking.Hash{})
-	moveSecret(s.secrets.inviteCodes, o, d.invite.CodeHash, tracking.Hash{})
+	s.secrets.inviteLinks.move(o, d.invite.LinkHash, tracking.Hash{})
+	s.secrets.codes.drop(o, d.invite)
 	a.invites.invites.remove(d.invite, byInviteEnd)
 	d.invite = nil
 }
@@ -87,28 +77,28 @@ func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.
 	}
 	defer a.mu.RUnlock()
 	if d := a.drivers.byID[driver]; d != nil && d.invite != nil {
-		return *d.invite, nil
+		return d.invite.Clone(), nil
 	}
 	return tracking.Invite{}, tracking.ErrNotFound
 }
 
 // InviteByHash implements [tracking.InviteReader].
 func (s *Store) InviteByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Invite, error) {
-	invite := func(a *application, id tracking.DriverID) *tracking.Invite {
-		if d := a.drivers.byID[id]; d != nil && d.invite != nil && (d.invite.LinkHash == hash || d.invite.CodeHash == hash) {
-			return d.invite
-		}
-		return nil
-	}
-	a, inv, err := findSecret(ctx, s, s.secrets.inviteLinks, hash, invite)
-	if err == tracking.ErrNotFound {
-		a, inv, err = findSecret(ctx, s, s.secrets.inviteCodes, hash, invite)
-	}
-	if err != nil {
+	a, inv, err := findSecret(ctx, s, &s.secrets.inviteLinks, hash,
+		func(a *application, id tracking.DriverID) *tracking.Invite {
+			if d := a.drivers.byID[id]; d != nil && d.invite != nil && d.invite.LinkHash == hash {
+				return d.invite
+			}
+			return nil
+		})
+	switch {
+	case err == tracking.ErrNotFound && !hash.IsZero():
+		return s.inviteByCode(hash)
+	case err != nil:
 		return "", tracking.Invite{}, err
 	}
 	defer a.mu.RUnlock()
-	return a.id, *inv, nil
+	return a.id, inv.Clone(), nil
 }
 
 // Keys implements [tracking.KeyReader].
@@ -130,7 +120,7 @@ func (s *Store) Keys(ctx context.Context, app tracking.AppID) ([]tracking.Key, e
 
 // KeyByHash implements [tracking.KeyReader].
 func (s *Store) KeyByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Key, error) {
-	a, k, err := findSecret(ctx, s, s.secrets.keys, hash, func(a *application, id string) *tracking.Key {
+	a, k, err := findSecret(ctx, s, &s.secrets.keys, hash, func(a *application, id string) *tracking.Key {
 		if k := a.keys[id]; k != nil && k.Hash == hash {
 			return k
 		}

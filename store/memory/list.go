@@ -5,10 +5,12 @@ import "sort"
 // chunkSize is the most elements that a chunk of a list holds.
 const chunkSize = 512
 
-// list is an ordered list in chunks: inserting, removing and finding a rank cost about the square root of its length, and appending next to nothing.
-// A plain slice would move a million pointers to take one out of the middle. The zero list is empty and ready.
+// list is an ordered list in chunks: inserting, removing and finding a rank cost about the square
+// root of its length, and appending next to nothing. A plain slice would move a million pointers to
+// take one out of the middle. The zero list is empty and ready.
 //
-// The order is a function given with each call; it must always be the same one, and what it looks at must not change while an element is in the list.
+// The order is a function given with each call; it must always be the same one, and what it looks
+// at must not change while an element is in the list.
 type list[T any] struct {
 	chunks [][]T // none is empty
 	n      int
@@ -96,8 +98,9 @@ func (l *list[T]) find(v T, compare func(a, b T) int) (c, i int) {
 	return l.search(func(w T) bool { return compare(w, v) >= 0 })
 }
 
-// search returns the chunk and the place in it of the first element for which reached is true; it must be false, then true, along the list.
-// When it is false for all, the place is just after the last element. The list must not be empty.
+// search returns the chunk and the place in it of the first element for which reached is true; it
+// must be false, then true, along the list. When it is false for all, the place is just after the
+// last element. The list must not be empty.
 func (l *list[T]) search(reached func(T) bool) (c, i int) {
 	c = sort.Search(len(l.chunks)-1, func(c int) bool { chunk := l.chunks[c]; return reached(chunk[len(chunk)-1]) })
 	i = sort.Search(len(l.chunks[c]), func(i int) bool { return reached(l.chunks[c][i]) })

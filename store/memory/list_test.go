@@ -55,6 +55,7 @@ func TestList(t *testing.T) {
 	}
 }
 
+// compareList plays the same on a list and on a sorted slice, and compares what they answer.
 func compareList(t *testing.T, r *rand.Rand, l *list[int], ref []int) {
 	t.Helper()
 	if l.len() != len(ref) {

@@ -1,17 +1,20 @@
-// Package memory keeps a tracking service's rows in the memory of the process. It is made for tests, for demonstrations, and for programs that can do
-// without their past after a restart; it does all that a [tracking.Store] promises, durability excepted.
+// Package memory keeps a tracking service's rows in the memory of the process. It is made for
+// tests, for demonstrations, and for programs that can do without their past after a restart; it
+// does all that a [tracking.Store] promises, durability excepted.
 //
 //	svc, err := tracking.New(memory.New(), nil)
 //
 // # Concurrency
 //
-// Each application has a lock of its own. Commits of one application follow each other; its reads run side by side, and so do the fixes of its
-// different drivers. Iterating over fixes holds no lock while the loop's body runs.
+// Each application has a lock of its own. Commits of one application follow each other, those of
+// different ones do not; its reads run side by side, and so do the fixes of its different drivers.
+// Iterating over fixes holds no lock while the loop's body runs.
 //
 // # Cost
 //
-// A look-up by id or secret costs a map access, a near page of a list its length, a commit the number of its rows times the logarithm of what is there.
-// A kept fix takes 32 bytes, and 8 more for each known reading.
+// A look-up by id or secret costs a map access, a near page of a list its length, a commit the
+// number of its rows times the logarithm of what is there. A kept fix takes 32 bytes, and 8 more
+// for each known reading.
 package memory
 
 import (
@@ -19,10 +22,11 @@ import (
 	"crypto/rand"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 // Store is a [tracking.Store] in memory. Make one with [New].
@@ -32,11 +36,16 @@ type Store struct {
 	mu     sync.RWMutex
 	apps   map[tracking.AppID]*application
 	secret []byte // nil until asked for
+	memos  map[string][]byte
 
 	secrets secrets
 	boxes   outboxes
 
-	// One sequence of each over all applications, so that a cursor over the tasks of all of them is never ambiguous.
+	due     claims.Claims[claimedDue]
+	matches claims.Claims[claimedTask]
+
+	// One sequence of each over all applications, so that a cursor over the tasks of all of them is
+	// never ambiguous.
 	taskSeq, tripSeq, driverSeq, eventSeq, noticeSeq atomic.Int64
 }
 
@@ -44,12 +53,13 @@ var _ tracking.Store = (*Store)(nil)
 
 // New returns an empty Store.
 func New() *Store {
-	return &Store{apps: make(map[tracking.AppID]*application), secrets: newSecrets()}
+	return &Store{apps: make(map[tracking.AppID]*application)}
 }
 
 // application holds the rows of one application.
 //
-// Locks are taken in this order: an application's mu, a driver's mu, then those of the store's secrets and one of its outboxes, the index's and the fix queue's own.
+// Locks are taken in this order: an application's mu, a driver's mu, those of the store's secrets,
+// an outbox's, that of one of its boxes; the index's and the fix queue's own.
 type application struct {
 	id tracking.AppID
 
@@ -60,10 +70,19 @@ type application struct {
 	invites invites
 	keys    map[string]*tracking.Key
 	events  events
-	feeds   feeds
+	notices list[*noticeRow] // of all drivers, by time
+	files   files
+
+	boxes []*box // what is undelivered, one for each outbox that something has gone to
 
 	nearby nearby.Index
 	aging  agingQueue
+
+	// Marks of rows that are gone: new ones go on from there.
+	lastVersion int64 // none had a greater version
+	lastNotice  int64 // no driver's notice had a greater id
+
+	erased []*driverRow // of deleted drivers, what purges have still to take away
 }
 
 func newApplication(id tracking.AppID) *application {
@@ -74,7 +93,6 @@ func newApplication(id tracking.AppID) *application {
 		drivers: newDrivers(),
 		keys:    make(map[string]*tracking.Key),
 		events:  newEvents(),
-		feeds:   feeds{byDriver: make(map[tracking.DriverID]*feed)},
 	}
 }
 
@@ -84,13 +102,13 @@ func (s *Store) ready(ctx context.Context) error {
 		return err
 	}
 	if s.closed.Load() {
-		return &tracking.Error{Code: tracking.ErrUnavailable, Message: "The store is closed."}
+		return rows.ErrClosed
 	}
 	return nil
 }
 
-// read returns an application locked for reading, or nil when nothing was ever written for it: asking for what is not there keeps nothing.
-// The caller unlocks.
+// read returns an application locked for reading, or nil when nothing was ever written for it:
+// asking for what is not there keeps nothing. The caller unlocks.
 func (s *Store) read(ctx context.Context, id tracking.AppID) (*application, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, err
@@ -152,6 +170,33 @@ func (s *Store) Secret(ctx context.Context) ([]byte, error) {
 	return append([]byte(nil), s.secret...), nil
 }
 
+// Memo implements [tracking.Store].
+func (s *Store) Memo(ctx context.Context, name string) ([]byte, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return append([]byte(nil), s.memos[name]...), nil
+}
+
+// SetMemo implements [tracking.Store].
+func (s *Store) SetMemo(ctx context.Context, name string, value []byte) error {
+	if err := s.ready(ctx); err != nil {
+		return err
+	}
+	if err := rows.Texts(name); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.memos == nil {
+		s.memos = make(map[string][]byte)
+	}
+	s.memos[name] = append([]byte(nil), value...)
+	return nil
+}
+
 // Close implements [tracking.Store]. What the store held is gone.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
@@ -162,9 +207,6 @@ func (s *Store) Close() error {
 	clear(s.apps)
 	return nil
 }
-
-// ms is t as a store keeps it: in UTC, whole milliseconds. The zero time stays the zero time.
-func ms(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
 
 // place is where a row stands in lists by creation.
 type place struct {

@@ -3,6 +3,7 @@ package memory_test
 import (
 	"context"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,10 +15,12 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	storetest.Fewer(t, 40)
 	storetest.Run(t, func(testing.TB) tracking.Store { return memory.New() })
 }
 
-// The body of a loop over fixes may call the store, and take its time: it would deadlock if the iteration held a lock.
+// The body of a loop over fixes may call the store, and take its time: it would deadlock if the
+// iteration held a lock.
 func TestFixesHoldsNoLock(t *testing.T) {
 	s := memory.New()
 	defer s.Close()
@@ -26,9 +29,12 @@ func TestFixesHoldsNoLock(t *testing.T) {
 	record := func(n int) {
 		var fixes []tracking.Fix
 		for i := range n {
-			fixes = append(fixes, tracking.Fix{LngLat: tracking.LngLat{Lng: 13, Lat: 52}, Time: epoch.Add(time.Duration(i) * time.Second)})
+			fixes = append(fixes, tracking.Fix{
+				LngLat: tracking.LngLat{Lng: 13, Lat: 52}, Time: epoch.Add(time.Duration(i) * time.Second),
+			})
 		}
-		if _, err := s.RecordFixes(t.Context(), app, tracking.FixBatch{DriverID: "d", SeenAt: epoch, Fixes: fixes}); err != nil {
+		if _, err := s.RecordFixes(t.Context(), app,
+			tracking.FixBatch{DriverID: "d", SeenAt: epoch, Fixes: fixes}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -61,16 +67,20 @@ func TestDistanceFitsPosition(t *testing.T) {
 	const n = 60
 	var cs tracking.Changeset
 	for i := range n {
-		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: tracking.DriverID(rune('A' + i)), Available: true, CreatedAt: epoch})
+		cs.Drivers = append(cs.Drivers, tracking.Driver{
+			ID: tracking.DriverID(rune('A' + i)), Available: true, CreatedAt: epoch,
+		})
 	}
 	commit(t, s, &cs)
 	here := tracking.LngLat{Lng: 13, Lat: 52}
 	move := func(r *rand.Rand, i, seq int) {
-		_, err := s.RecordFixes(context.Background(), app, tracking.FixBatch{DriverID: cs.Drivers[i].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
-			LngLat:  tracking.LngLat{Lng: 13 + r.Float64(), Lat: 52 + r.Float64()},
-			Time:    epoch.Add(time.Duration(seq) * time.Second),
-			Trusted: true,
-		}}})
+		_, err := s.RecordFixes(context.Background(), app, tracking.FixBatch{
+			DriverID: cs.Drivers[i].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
+				LngLat:  tracking.LngLat{Lng: 13 + r.Float64(), Lat: 52 + r.Float64()},
+				Time:    epoch.Add(time.Duration(seq) * time.Second),
+				Trusted: true,
+			}},
+		})
 		if err != nil {
 			t.Error(err)
 		}
@@ -95,7 +105,9 @@ func TestDistanceFitsPosition(t *testing.T) {
 		var list []tracking.Driver
 		var err error
 		if i%2 == 0 {
-			list, _, err = s.Drivers(t.Context(), app, tracking.DriverFilter{Near: &here, Page: tracking.Page{Limit: n}})
+			list, _, err = s.Drivers(t.Context(), app, tracking.DriverFilter{
+				Near: &here, Page: tracking.Page{Limit: n},
+			})
 		} else {
 			list, err = s.Offers(t.Context(), app, tracking.Offer{At: here, MaxOpen: 1, Limit: n})
 		}
@@ -106,9 +118,22 @@ func TestDistanceFitsPosition(t *testing.T) {
 			t.Fatalf("%d drivers, want %d", len(list), n)
 		}
 		for j, d := range list {
-			if d.Distance != tracking.Distance(here, d.Position.Fix.LngLat) || j > 0 && list[j-1].Distance > d.Distance {
+			if d.Distance != tracking.Distance(here, d.Position.Fix.LngLat) ||
+				j > 0 && list[j-1].Distance > d.Distance {
 				t.Fatalf("place %d: %v m, but at %v", j, d.Distance, d.Position.Fix.LngLat)
 			}
 		}
 	}
+}
+
+func TestShared(t *testing.T) {
+	storetest.RunShared(t, func(testing.TB) (a, b tracking.Store) { s := memory.New(); return s, s })
+}
+
+// TestTurnover is storetest's tier of random verbs with deletions, at its full size.
+func TestTurnover(t *testing.T) {
+	if os.Getenv("TRACKING_LONG") != "1" {
+		t.Skip("it takes its time; storetest plays a short one")
+	}
+	storetest.RunTurnover(t, memory.New(), 200_000)
 }

@@ -1,13 +1,17 @@
 package memory
 
 import (
+	"math"
 	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// newest returns a page of the union of lists without common elements, the last elements first. With keep, only elements for which it is true count.
-func newest[T any](lists []*list[T], p tracking.Page, compare func(a, b T) int, keep func(T) bool) (page []T, more bool) {
+// newest returns a page of the union of lists without common elements, the last elements first.
+// With keep, only elements for which it is true count.
+func newest[T any](
+	lists []*list[T], p tracking.Page, compare func(a, b T) int, keep func(T) bool,
+) (page []T, more bool) {
 	total := 0
 	for _, l := range lists {
 		total += l.len()
@@ -20,13 +24,20 @@ func newest[T any](lists []*list[T], p tracking.Page, compare func(a, b T) int, 
 		c := lists[0].end(skip)
 		return take(c.prev, 0, p.Limit, nil)
 	}
-	return take(merge(lists, compare), skip, p.Limit, keep)
+	return take(merge(lists, compare, nil), skip, p.Limit, keep)
 }
 
-// merge walks a union of lists backwards.
-func merge[T any](lists []*list[T], compare func(a, b T) int) func() (T, bool) {
+// merge walks a union of lists backwards: from the end, or from before the first element of each for
+// which reached is true; see [list.search]. An element that is in several comes once.
+func merge[T any](lists []*list[T], compare func(a, b T) int, reached func(T) bool) func() (T, bool) {
+	begin := func(l *list[T]) cursor[T] {
+		if reached == nil {
+			return l.end(0)
+		}
+		return l.at(reached)
+	}
 	if len(lists) == 1 {
-		c := lists[0].end(0)
+		c := begin(lists[0])
 		return c.prev
 	}
 	type head struct {
@@ -35,7 +46,7 @@ func merge[T any](lists []*list[T], compare func(a, b T) int) func() (T, bool) {
 	}
 	var heads []head
 	for _, l := range lists {
-		c := l.end(0)
+		c := begin(l)
 		if v, ok := c.prev(); ok {
 			heads = append(heads, head{v, c})
 		}
@@ -51,14 +62,20 @@ func merge[T any](lists []*list[T], compare func(a, b T) int) func() (T, bool) {
 			}
 		}
 		v = heads[top].v
-		if heads[top].v, ok = heads[top].c.prev(); !ok {
-			heads = slices.Delete(heads, top, top+1)
+		for i := len(heads) - 1; i >= 0; i-- {
+			if i != top && compare(heads[i].v, v) != 0 {
+				continue
+			}
+			if heads[i].v, ok = heads[i].c.prev(); !ok {
+				heads = slices.Delete(heads, i, i+1)
+			}
 		}
 		return v, true
 	}
 }
 
-// take returns up to limit elements of a walk, after skip of them, and whether there are more. With keep, only elements for which it is true count.
+// take returns up to limit elements of a walk, after skip of them, and whether there are more. With
+// keep, only elements for which it is true count.
 func take[T any](walk func() (T, bool), skip, limit int, keep func(T) bool) (page []T, more bool) {
 	for v, ok := walk(); ok; v, ok = walk() {
 		switch {
@@ -72,6 +89,29 @@ func take[T any](walk func() (T, bool), skip, limit int, keep func(T) bool) (pag
 		}
 	}
 	return page, false
+}
+
+// until is a walk that ends before the first element for which over is true; nil: for none.
+func until[T any](walk func() (T, bool), over func(T) bool) func() (T, bool) {
+	if over == nil {
+		return walk
+	}
+	return func() (v T, ok bool) {
+		if v, ok = walk(); ok && over(v) {
+			return v, false
+		}
+		return v, ok
+	}
+}
+
+// ordered is a list of all that a walk meets.
+func ordered[T any](walk func() (T, bool), compare func(a, b T) int) *list[T] {
+	all, _ := take(walk, 0, math.MaxInt, nil)
+	if len(all) == 0 {
+		return new(list[T])
+	}
+	slices.SortFunc(all, compare)
+	return &list[T]{chunks: [][]T{all}, n: len(all)}
 }
 
 // copies returns a copy of each row; nil when there are none.

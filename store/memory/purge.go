@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 // Purge implements [tracking.Store].
@@ -16,8 +17,12 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, 
 		return p, err
 	}
 	for _, a := range s.applications("") {
+		a.purgeErased(b.Limit, &p)
+		if left := b.Limit - p.Total(); left > 0 && !b.Files.IsZero() {
+			p.Files += a.purgeFiles(b.Files, left)
+		}
 		if left := b.Limit - p.Total(); left > 0 && !b.Fixes.IsZero() {
-			p.Fixes += a.purgeFixes(b.Fixes.UnixMilli(), left)
+			p.Fixes += a.purgeFixes(rows.Ceil(b.Fixes), left)
 		}
 		if left := b.Limit - p.Total(); left > 0 && !b.Events.IsZero() {
 			s.purgeRows(a, b.Events, left, &p)
@@ -26,40 +31,63 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, 
 	return p, nil
 }
 
-// purgeRows removes events, notices, requests and invites that are older than before, at most limit.
+// purgeRows removes events, notices, requests and invites that are older than before, at most
+// limit.
 func (s *Store) purgeRows(a *application, before time.Time, limit int, p *tracking.Purged) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	end := p.Total() + limit
-	purge(&a.events.settled, end-p.Total(), &p.Events, func(r *eventRow) bool { return r.event.RecordedAt.Before(before) }, a.events.remove)
-	purge(&a.feeds.all, end-p.Total(), &p.Notices, func(r *noticeRow) bool { return r.notice.Time.Before(before) }, a.feeds.remove)
-	purge(&a.invites.requests, end-p.Total(), &p.Requests, func(r *tracking.Request) bool { return r.CreatedAt.Before(before) }, a.dropRequest)
-	s.secrets.mu.Lock()
-	defer s.secrets.mu.Unlock()
-	purge(&a.invites.invites, end-p.Total(), &p.Invites, func(i *tracking.Invite) bool { return inviteEnd(i).Before(before) }, func(i *tracking.Invite) {
-		s.dropInvite(a, a.drivers.byID[i.DriverID])
-	})
+	purge(&a.events.settled, end-p.Total(), &p.Events,
+		func(r *eventRow) bool { return r.event.RecordedAt.Before(before) }, a.events.remove)
+	purge(&a.notices, end-p.Total(), &p.Notices, func(r *noticeRow) bool { return r.notice.Time.Before(before) },
+		a.purgeNotice)
+	purge(&a.invites.requests, end-p.Total(), &p.Requests,
+		func(r *tracking.Request) bool { return r.CreatedAt.Before(before) }, a.dropRequest)
+	purge(&a.invites.invites, end-p.Total(), &p.Invites,
+		func(i *tracking.Invite) bool { return rows.Over(i).Before(before) }, func(i *tracking.Invite) {
+			a.lastVersion = max(a.lastVersion, i.Version)
+			s.dropInvite(a, a.drivers.byID[i.DriverID])
+		})
+}
+
+// purgeErased removes what deleted drivers have left, until p counts limit rows.
+func (a *application) purgeErased(limit int, p *tracking.Purged) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for len(a.erased) > 0 && p.Total() < limit {
+		r := a.erased[len(a.erased)-1]
+		n := min(r.log.n, limit-p.Total())
+		r.log.drop(n)
+		p.Fixes += n
+		purge(&r.feed.notices, limit-p.Total(), &p.Notices, func(*noticeRow) bool { return true }, a.purgeNotice)
+		if p.Total() == limit { // there may be more
+			return
+		}
+		a.erased[len(a.erased)-1] = nil
+		a.erased = a.erased[:len(a.erased)-1]
+	}
 }
 
 // purge removes the first elements of l that are old, at most limit, and counts them.
 func purge[T any](l *list[T], limit int, count *int, old func(T) bool, remove func(T)) {
 	c := l.start(0)
-	var rows []T
-	for len(rows) < limit {
+	var gone []T
+	for len(gone) < limit {
 		r, ok := c.next()
 		if !ok || !old(r) {
 			break
 		}
-		rows = append(rows, r)
+		gone = append(gone, r)
 	}
-	for _, r := range rows {
+	for _, r := range gone {
 		remove(r)
 	}
-	*count += len(rows)
+	*count += len(gone)
 }
 
-// agingQueue is a heap of drivers by the time of their oldest fix, so that a purge need not look at all drivers. An entry may have been overtaken
-// by another for the same driver; it counts only if it has the driver's agedAt.
+// agingQueue is a heap of drivers by the time of their oldest fix, so that a purge need not look at
+// all drivers. An entry may have been overtaken by another for the same driver; it counts only if
+// it has the driver's agedAt.
 type agingQueue struct {
 	mu   sync.Mutex
 	heap agingHeap
@@ -70,7 +98,8 @@ type agingEntry struct {
 	at  int64 // UTC ms
 }
 
-// note sees to it that a driver whose fixes have changed is in the queue, if some of them may be purged one day. Driver and application are locked.
+// note sees to it that a driver whose fixes have changed is in the queue, if some of them may be
+// purged one day. Driver and application are locked.
 func (q *agingQueue) note(r *driverRow) {
 	oldest, ok := r.log.oldest()
 	if !ok || r.aged && r.agedAt <= oldest {
@@ -106,6 +135,7 @@ func (a *application) purgeFixes(t int64, limit int) (n int) {
 		if e.row.aged && e.row.agedAt == e.at {
 			e.row.aged = false
 			n += e.row.log.purge(t, limit-n)
+			a.purgePosition(e.row, t)
 			again = append(again, e.row) // not at once: what must stay would come up again for ever
 		}
 		e.row.mu.Unlock()
@@ -116,6 +146,25 @@ func (a *application) purgeFixes(t int64, limit int) (n int) {
 		r.mu.Unlock()
 	}
 	return n
+}
+
+// purgePosition takes a driver's position away once its fix is gone, of those before t (UTC ms).
+// The driver is locked.
+func (a *application) purgePosition(row *driverRow, t int64) {
+	if oldest, ok := row.log.oldest(); ok {
+		t = min(t, oldest)
+	}
+	pos, empty, err := row.driver.Position.Purged(driverLog{a, row}, time.UnixMilli(t).UTC())
+	if err != nil { // this log has none
+		panic(err)
+	}
+	if empty {
+		row.log.drop(row.log.n)
+	}
+	if pos != row.driver.Position {
+		row.driver.Position = pos
+		a.nearby.Move(row.driver.ID, pos)
+	}
 }
 
 type agingHeap []agingEntry

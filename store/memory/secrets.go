@@ -2,21 +2,34 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// secrets finds rows of any application by the hash of a secret. A commit that touches one changes it while it holds both the application's lock and mu.
+// secrets finds rows of any application by the hash of a secret. What a commit changes there it
+// changes while it holds its application's lock.
 type secrets struct {
-	mu           sync.RWMutex
-	taskLinks    map[tracking.Hash]owner[tracking.TaskID]
-	tripLinks    map[tracking.Hash]owner[tracking.TripID]
-	appTokens    map[tracking.Hash]owner[tracking.DriverID]
-	ingestTokens map[tracking.Hash]owner[tracking.DriverID]
-	inviteLinks  map[tracking.Hash]owner[tracking.DriverID]
-	inviteCodes  map[tracking.Hash]owner[tracking.DriverID]
-	keys         map[tracking.Hash]owner[string]
+	// unique is held by a commit from its look whether a code or a key's hash is taken until it has
+	// taken it.
+	unique sync.Mutex
+
+	taskLinks    hashes[tracking.TaskID]
+	tripLinks    hashes[tracking.TripID]
+	appTokens    hashes[tracking.DriverID]
+	ingestTokens hashes[tracking.DriverID]
+	inviteLinks  hashes[tracking.DriverID]
+	codes        codes
+	keys         hashes[string]
+}
+
+// hashes are the rows that hashes belong to, in parts with a lock each: commits of different
+// applications meet only in one of them, for a moment.
+type hashes[ID comparable] [64]struct {
+	mu   sync.RWMutex
+	rows map[tracking.Hash]owner[ID]
 }
 
 // owner is a row that a secret belongs to.
@@ -25,34 +38,48 @@ type owner[ID comparable] struct {
 	id  ID
 }
 
-func newSecrets() secrets {
-	return secrets{
-		taskLinks:    make(map[tracking.Hash]owner[tracking.TaskID]),
-		tripLinks:    make(map[tracking.Hash]owner[tracking.TripID]),
-		appTokens:    make(map[tracking.Hash]owner[tracking.DriverID]),
-		ingestTokens: make(map[tracking.Hash]owner[tracking.DriverID]),
-		inviteLinks:  make(map[tracking.Hash]owner[tracking.DriverID]),
-		inviteCodes:  make(map[tracking.Hash]owner[tracking.DriverID]),
-		keys:         make(map[tracking.Hash]owner[string]),
-	}
+func (x *hashes[ID]) find(h tracking.Hash) (o owner[ID], ok bool) {
+	part := &x[int(h[0])%len(x)]
+	part.mu.RLock()
+	defer part.mu.RUnlock()
+	o, ok = part.rows[h]
+	return o, ok
 }
 
-// moveSecret notes that a row's hash has changed from old to now; either may be zero.
-func moveSecret[ID comparable](m map[tracking.Hash]owner[ID], o owner[ID], old, now tracking.Hash) {
+// move notes that a row's hash has changed from old to now; either may be zero.
+func (x *hashes[ID]) move(o owner[ID], old, now tracking.Hash) {
 	if old == now {
 		return
 	}
-	if !old.IsZero() && m[old] == o {
-		delete(m, old)
+	if !old.IsZero() {
+		x.drop(o, old)
 	}
 	if !now.IsZero() {
-		m[now] = o
+		part := &x[int(now[0])%len(x)]
+		part.mu.Lock()
+		defer part.mu.Unlock()
+		if part.rows == nil {
+			part.rows = make(map[tracking.Hash]owner[ID])
+		}
+		part.rows[now] = o
 	}
 }
 
-// findSecret finds the row with a hash and its application, which it leaves locked for reading. The function row returns the row with that id
-// if it still has the hash, or nil.
-func findSecret[ID comparable, R any](ctx context.Context, s *Store, m map[tracking.Hash]owner[ID], hash tracking.Hash, row func(*application, ID) *R) (*application, *R, error) {
+// drop forgets a hash of o's, unless it has gone to another row.
+func (x *hashes[ID]) drop(o owner[ID], h tracking.Hash) {
+	part := &x[int(h[0])%len(x)]
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	if part.rows[h] == o {
+		delete(part.rows, h)
+	}
+}
+
+// findSecret finds the row with a hash and its application, which it leaves locked for reading. The
+// function row returns the row with that id if it still has the hash, or nil.
+func findSecret[ID comparable, R any](
+	ctx context.Context, s *Store, x *hashes[ID], hash tracking.Hash, row func(*application, ID) *R,
+) (*application, *R, error) {
 	if err := s.ready(ctx); err != nil {
 		return nil, nil, err
 	}
@@ -60,9 +87,7 @@ func findSecret[ID comparable, R any](ctx context.Context, s *Store, m map[track
 		return nil, nil, tracking.ErrNotFound
 	}
 	for {
-		s.secrets.mu.RLock()
-		o, ok := m[hash]
-		s.secrets.mu.RUnlock()
+		o, ok := x.find(hash)
 		if !ok {
 			return nil, nil, tracking.ErrNotFound
 		}
@@ -71,5 +96,86 @@ func findSecret[ID comparable, R any](ctx context.Context, s *Store, m map[track
 			return o.app, r, nil
 		}
 		o.app.mu.RUnlock() // it changed hands in between: look again
+	}
+}
+
+// codes are those that invites have, live or over, and have had. One may have been that of several,
+// one after another.
+type codes struct {
+	mu   sync.RWMutex
+	has  map[tracking.Hash][]codeOwner
+	past map[tracking.Hash][]owner[tracking.DriverID]
+}
+
+// codeOwner is a driver whose invite has a code, and from when until when nobody else can have it.
+type codeOwner struct {
+	owner[tracking.DriverID]
+	since, until time.Time
+}
+
+// of lists who has a code and who has had it.
+func (x *codes) of(code tracking.Hash) (has []codeOwner, past []owner[tracking.DriverID]) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Clone(x.has[code]), slices.Clone(x.past[code])
+}
+
+// add and drop note whose an invite's codes are, and are no longer.
+func (x *codes) add(o owner[tracking.DriverID], i *tracking.Invite) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.has == nil {
+		x.has, x.past = make(map[tracking.Hash][]codeOwner), make(map[tracking.Hash][]owner[tracking.DriverID])
+	}
+	if !i.CodeHash.IsZero() {
+		x.has[i.CodeHash] = append(x.has[i.CodeHash], codeOwner{o, i.CreatedAt, i.CodeExpiresAt})
+	}
+	for _, h := range i.PastCodes {
+		x.past[h] = append(x.past[h], o)
+	}
+}
+
+func (x *codes) drop(o owner[tracking.DriverID], i *tracking.Invite) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	dropOwner(x.has, i.CodeHash, func(c codeOwner) bool { return c.owner == o })
+	for _, h := range i.PastCodes {
+		dropOwner(x.past, h, func(p owner[tracking.DriverID]) bool { return p == o })
+	}
+}
+
+func dropOwner[O any](m map[tracking.Hash][]O, h tracking.Hash, del func(O) bool) {
+	left := slices.DeleteFunc(m[h], del)
+	if m[h] = left; len(left) == 0 {
+		delete(m, h)
+	}
+}
+
+// inviteByCode finds the invite that has a code, of several the one that has it the longest, and
+// else one that has had it.
+func (s *Store) inviteByCode(code tracking.Hash) (app tracking.AppID, found tracking.Invite, err error) {
+	look := func(o owner[tracking.DriverID], fits func(*tracking.Invite) bool) {
+		o.app.mu.RLock()
+		defer o.app.mu.RUnlock()
+		if d := o.app.drivers.byID[o.id]; d != nil && d.invite != nil && fits(d.invite) {
+			app, found = o.app.id, d.invite.Clone()
+		}
+	}
+	for {
+		has, past := s.secrets.codes.of(code)
+		if len(has)+len(past) == 0 {
+			return "", tracking.Invite{}, tracking.ErrNotFound
+		}
+		for _, o := range has {
+			look(o.owner, func(i *tracking.Invite) bool {
+				return i.CodeHash == code && (found.Version == 0 || i.CodeExpiresAt.After(found.CodeExpiresAt))
+			})
+		}
+		if found.Version == 0 && len(past) > 0 {
+			look(past[0], func(i *tracking.Invite) bool { return slices.Contains(i.PastCodes, code) })
+		}
+		if found.Version != 0 {
+			return app, found, nil
+		} // it changed hands in between: look again
 	}
 }

@@ -7,15 +7,26 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// taskRow is a task's place in the lists. The Task itself is never changed but replaced, so that a reader may copy it after giving back the lock.
+// taskRow is a task's place in the lists. The Task itself is never changed but replaced, so that a
+// reader may copy it after giving back the lock.
 type taskRow struct {
 	place
 	task *tracking.Task
 }
 
 func (r *taskRow) compare(o *taskRow) int { return r.place.compare(o.place) }
+
+// version is 0 of a row that is not there.
+func (r *taskRow) version() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.task.Version
+}
 
 func byCompletion(a, b *taskRow) int {
 	return cmp.Or(a.task.CompletedAt.Compare(b.task.CompletedAt), a.compare(b))
@@ -25,6 +36,19 @@ func byTaskGeocode(a, b *taskRow) int {
 	return cmp.Or(a.task.GeocodeAt.Compare(b.task.GeocodeAt), a.compare(b))
 }
 
+func byTaskDue(a, b *taskRow) int {
+	return cmp.Or(a.task.DueAt.Compare(b.task.DueAt), a.compare(b))
+}
+
+// byWindow is the order of windows, the last one first, as lists are read from their end.
+func byWindow(a, b *taskRow) int {
+	return b.task.Mark(tracking.SortWindow).Compare(a.task.Mark(tracking.SortWindow))
+}
+
+// longestTerm is how much of a word an index goes by, in bytes, so that a name that only one task has
+// costs little.
+const longestTerm = 8
+
 // tasks holds an application's tasks, and the lists that serve its filters.
 type tasks struct {
 	byID     map[tracking.TaskID]*taskRow
@@ -32,8 +56,13 @@ type tasks struct {
 	all      taskSet
 	byDriver map[tracking.DriverID]*taskSet
 	byOrder  map[string]*list[*taskRow]
-	waiting  list[*taskRow]
-	geocode  list[*taskRow] // by GeocodeAt
+	byTerm   map[string]*list[*taskRow]              // by [rows.Terms]
+	byWindow map[tracking.TaskStatus]*list[*taskRow] // in the order of byWindow
+	owed     list[*taskRow]                          // those that are late or may become so
+	seeking  list[*taskRow]                          // those that Seek
+	geocode  list[*taskRow]                          // by GeocodeAt
+	due      list[*taskRow]                          // by DueAt
+	personal list[*taskRow]                          // the completed ones that are Personal, by completion
 }
 
 // taskSet is the tasks of the application, or of one driver.
@@ -49,20 +78,26 @@ func newTasks() tasks {
 		byKey:    make(map[string]*taskRow),
 		byDriver: make(map[tracking.DriverID]*taskSet),
 		byOrder:  make(map[string]*list[*taskRow]),
+		byTerm:   make(map[string]*list[*taskRow]),
+		byWindow: make(map[tracking.TaskStatus]*list[*taskRow]),
 	}
 }
 
 // taskKeys is what decides in which lists a task is.
 type taskKeys struct {
-	status             tracking.TaskStatus
-	driver             tracking.DriverID
-	order              string
-	waiting            bool
-	completed, geocode time.Time
+	status                  tracking.TaskStatus
+	driver                  tracking.DriverID
+	order                   string
+	completed, geocode, due time.Time
+	window                  time.Time
+	owed, seeks, personal   bool
 }
 
 func keysOfTask(t *tracking.Task) taskKeys {
-	return taskKeys{t.Status, t.DriverID, t.OrderID, t.Waiting, t.CompletedAt, t.GeocodeAt}
+	return taskKeys{
+		t.Status, t.DriverID, t.OrderID, t.CompletedAt, t.GeocodeAt, t.DueAt, t.Window.At(), !t.LateFrom().IsZero(),
+		t.Seeks(), t.Personal() && !t.CompletedAt.IsZero(),
+	}
 }
 
 // insert adds a new task. Its CreatedAt and Seq are set.
@@ -71,6 +106,7 @@ func (x *tasks) insert(t *tracking.Task) {
 	x.byID[t.ID] = r
 	x.all.all.insert(r, (*taskRow).compare)
 	x.enter(r, taskKeys{})
+	x.name(r)
 	if t.Key != "" {
 		x.byKey[t.Key] = r
 	}
@@ -79,6 +115,10 @@ func (x *tasks) insert(t *tracking.Task) {
 // replace puts t in the place of r's task.
 func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 	old := r.task
+	if !rows.SameTerms(old, t) {
+		x.unname(r)
+		defer x.name(r)
+	}
 	if was := keysOfTask(old); was != keysOfTask(t) {
 		x.leave(r, keysOfTask(t))
 		r.task = t
@@ -95,7 +135,21 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 	}
 }
 
-// enter puts r into the lists of its keys, other than those where it has been under its former keys.
+// name puts r into the lists of its terms, and unname takes it out.
+func (x *tasks) name(r *taskRow) {
+	for _, term := range rows.Terms(r.task, longestTerm) {
+		insertInto(x.byTerm, term, r, (*taskRow).compare)
+	}
+}
+
+func (x *tasks) unname(r *taskRow) {
+	for _, term := range rows.Terms(r.task, longestTerm) {
+		removeFrom(x.byTerm, term, r, (*taskRow).compare)
+	}
+}
+
+// enter puts r into the lists of its keys, other than those where it has been under its former
+// keys.
 func (x *tasks) enter(r *taskRow, was taskKeys) {
 	now := keysOfTask(r.task)
 	x.all.enter(r, now, was, false)
@@ -115,15 +169,28 @@ func (x *tasks) enter(r *taskRow, was taskKeys) {
 	if now.order != "" && now.order != was.order {
 		insertInto(x.byOrder, now.order, r, (*taskRow).compare)
 	}
-	if now.waiting && !was.waiting {
-		x.waiting.insert(r, (*taskRow).compare)
+	if now.status != was.status || now.window != was.window {
+		insertInto(x.byWindow, now.status, r, byWindow)
+	}
+	if now.owed && !was.owed {
+		x.owed.insert(r, (*taskRow).compare)
+	}
+	if now.seeks && !was.seeks {
+		x.seeking.insert(r, (*taskRow).compare)
 	}
 	if !now.geocode.IsZero() && now.geocode != was.geocode {
 		x.geocode.insert(r, byTaskGeocode)
 	}
+	if !now.due.IsZero() && now.due != was.due {
+		x.due.insert(r, byTaskDue)
+	}
+	if now.personal && !(was.personal && now.completed == was.completed) {
+		x.personal.insert(r, byCompletion)
+	}
 }
 
-// leave takes r, whose task is still the former one, out of the lists that it will not be in under its next keys.
+// leave takes r, whose task is still the former one, out of the lists that it will not be in under
+// its next keys.
 func (x *tasks) leave(r *taskRow, next taskKeys) {
 	was := keysOfTask(r.task)
 	x.all.leave(r, was, next, false)
@@ -140,15 +207,28 @@ func (x *tasks) leave(r *taskRow, next taskKeys) {
 	if was.order != "" && was.order != next.order {
 		removeFrom(x.byOrder, was.order, r, (*taskRow).compare)
 	}
-	if was.waiting && !next.waiting {
-		x.waiting.remove(r, (*taskRow).compare)
+	if was.status != next.status || was.window != next.window {
+		removeFrom(x.byWindow, was.status, r, byWindow)
+	}
+	if was.owed && !next.owed {
+		x.owed.remove(r, (*taskRow).compare)
+	}
+	if was.seeks && !next.seeks {
+		x.seeking.remove(r, (*taskRow).compare)
 	}
 	if !was.geocode.IsZero() && was.geocode != next.geocode {
 		x.geocode.remove(r, byTaskGeocode)
 	}
+	if !was.due.IsZero() && was.due != next.due {
+		x.due.remove(r, byTaskDue)
+	}
+	if was.personal && !(next.personal && was.completed == next.completed) {
+		x.personal.remove(r, byCompletion)
+	}
 }
 
-// enter and leave treat the lists by status and by completion alike; moved says that r comes from, or goes to, another set.
+// enter and leave treat the lists by status and by completion alike; moved says that r comes from,
+// or goes to, another set.
 func (s *taskSet) enter(r *taskRow, now, was taskKeys, moved bool) {
 	if moved || now.status != was.status {
 		if s.byStatus == nil {
@@ -170,7 +250,8 @@ func (s *taskSet) leave(r *taskRow, was, next taskKeys, moved bool) {
 	}
 }
 
-// insertInto adds v to the list of a key, and removeFrom takes it out; a key without elements has no list.
+// insertInto adds v to the list of a key, and removeFrom takes it out; a key without elements has
+// no list.
 func insertInto[K comparable, T any](m map[K]*list[T], key K, v T, compare func(a, b T) int) {
 	l := m[key]
 	if l == nil {
@@ -228,7 +309,7 @@ func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (
 
 // TaskByLink implements [tracking.TaskReader].
 func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Task, error) {
-	a, row, err := findSecret(ctx, s, s.secrets.taskLinks, hash, func(a *application, id tracking.TaskID) *taskRow {
+	a, row, err := findSecret(ctx, s, &s.secrets.taskLinks, hash, func(a *application, id tracking.TaskID) *taskRow {
 		if r := a.tasks.byID[id]; r != nil && r.task.Link.Hash == hash {
 			return r
 		}
@@ -254,43 +335,127 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 
 // page finds the tasks of a page.
 func (x *tasks) page(f tracking.TaskFilter) (page []*tracking.Task, more bool) {
+	sources, whole := x.sources(f)
+	if sources == nil {
+		return nil, false
+	}
+	plain := whole && f.Person == "" && f.CompletedSince.IsZero() && f.CreatedFrom.IsZero() && f.CreatedTo.IsZero() &&
+		f.WindowFrom.IsZero() && f.WindowTo.IsZero() && f.After == nil && f.Sort != tracking.SortWindow
+	if plain {
+		found, more := newest(sources, f.Page, (*taskRow).compare, nil)
+		return copies(found, func(r *taskRow) *tracking.Task { return r.task }), more
+	}
+	compare := (*taskRow).compare
+	if f.Sort == tracking.SortWindow {
+		compare = byWindow
+	}
+	walk := until(merge(sources, compare, begins(f)), ends(f))
+	found, more := take(walk, f.Offset(), f.Limit, func(r *taskRow) bool { return f.Holds(*r.task) })
+	return copies(found, func(r *taskRow) *tracking.Task { return r.task }), more
+}
+
+// sources are lists that hold all that the filter lets pass, in its order; whole, if that is all of
+// them. Nil: there is nothing.
+func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole bool) {
 	set := &x.all
 	if f.DriverID != "" {
 		if set = x.byDriver[f.DriverID]; set == nil {
 			return nil, false
 		}
 	}
-	sources := []*list[*taskRow]{&set.all}
+	other := f.OrderID != "" || f.Late || f.Waiting || f.Query != "" || len(f.Properties) > 0
 	switch order := x.byOrder[f.OrderID]; {
 	case f.OrderID != "" && order == nil:
 		return nil, false
 	case f.OrderID != "" && order.len() <= set.all.len():
 		sources = []*list[*taskRow]{order}
+	case f.Query != "" || len(f.Properties) > 0:
+		sources = x.named(f)
+	case f.Late:
+		sources = []*list[*taskRow]{&x.owed}
+	case f.Waiting:
+		sources = []*list[*taskRow]{&x.seeking}
+	case f.Sort == tracking.SortWindow && f.DriverID == "":
+		for st, l := range x.byWindow {
+			if len(f.Status) == 0 || slices.Contains(f.Status, st) {
+				sources = append(sources, l)
+			}
+		}
+		return sources, true
 	case len(f.Status) > 0:
-		sources = sources[:0]
 		for i, st := range f.Status {
 			if l := set.byStatus[st]; l != nil && !slices.Contains(f.Status[:i], st) {
 				sources = append(sources, l)
 			}
 		}
+		whole = !other
+	default:
+		sources, whole = []*list[*taskRow]{&set.all}, !other
 	}
-	var keep func(*taskRow) bool
-	if f.OrderID != "" || !f.CompletedSince.IsZero() {
-		keep = func(r *taskRow) bool {
-			t := r.task
-			return (f.DriverID == "" || t.DriverID == f.DriverID) && (f.OrderID == "" || t.OrderID == f.OrderID) &&
-				(len(f.Status) == 0 || slices.Contains(f.Status, t.Status)) &&
-				(f.CompletedSince.IsZero() || !t.CompletedAt.Before(f.CompletedSince))
-		}
+	if l, ok := set.completedSince(f, sources); ok && f.Sort != tracking.SortWindow {
+		sources, whole = []*list[*taskRow]{l}, false
 	}
-	if l, ok := set.completedSince(f, sources); ok {
-		sources = []*list[*taskRow]{l}
+	if f.Sort == tracking.SortWindow && sources != nil {
+		sources, whole = []*list[*taskRow]{ordered(merge(sources, (*taskRow).compare, nil), byWindow)}, false
 	}
-	rows, more := newest(sources, f.Page, (*taskRow).compare, keep)
-	return copies(rows, func(r *taskRow) *tracking.Task { return r.task }), more
+	return sources, whole
 }
 
-// completedSince returns the tasks completed since then, in order of creation, if sorting them is less work than leaving the others out.
+// named are the lists of those who have the rarest term that the filter asks for.
+func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
+	wanted, _ := rows.Wanted(f, longestTerm)
+	for _, terms := range wanted {
+		var rarest *list[*taskRow]
+		for i, term := range terms {
+			l := x.byTerm[term]
+			if i == 0 || l == nil || rarest != nil && l.len() < rarest.len() {
+				rarest = l
+			}
+			if l == nil {
+				break
+			}
+		}
+		if rarest != nil {
+			sources = append(sources, rarest)
+		}
+	}
+	return sources
+}
+
+// begins says where in a list, in which the first come last, those begin that are behind what the
+// filter's mark and times leave out; nil: at the end.
+func begins(f tracking.TaskFilter) func(*taskRow) bool {
+	window := f.Sort == tracking.SortWindow
+	if f.After == nil && (window && f.WindowFrom.IsZero() || !window && f.CreatedTo.IsZero()) {
+		return nil
+	}
+	return func(r *taskRow) bool {
+		switch t := r.task; {
+		case f.After != nil && t.Mark(f.Sort).Compare(*f.After) <= 0:
+			return true
+		case window:
+			return !f.WindowFrom.IsZero() && !t.Window.At().IsZero() && t.Window.At().Before(f.WindowFrom)
+		default:
+			return !f.CreatedTo.IsZero() && !t.CreatedAt.Before(f.CreatedTo)
+		}
+	}
+}
+
+// ends says from which task on the filter leaves all out; nil: from none.
+func ends(f tracking.TaskFilter) func(*taskRow) bool {
+	switch {
+	case f.Sort == tracking.SortWindow && !f.WindowTo.IsZero():
+		return func(r *taskRow) bool {
+			return r.task.Window.At().IsZero() || !r.task.Window.At().Before(f.WindowTo)
+		}
+	case f.Sort != tracking.SortWindow && !f.CreatedFrom.IsZero():
+		return func(r *taskRow) bool { return r.task.CreatedAt.Before(f.CreatedFrom) }
+	}
+	return nil
+}
+
+// completedSince returns the tasks completed since then, in order of creation, if sorting them is
+// less work than leaving the others out.
 func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow]) (*list[*taskRow], bool) {
 	if f.CompletedSince.IsZero() {
 		return nil, false
@@ -299,7 +464,9 @@ func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow
 	for _, l := range sources {
 		walk += l.len()
 	}
-	recent := s.completed.len() - s.completed.count(func(r *taskRow) bool { return !r.task.CompletedAt.Before(f.CompletedSince) })
+	recent := s.completed.len() - s.completed.count(func(r *taskRow) bool {
+		return !r.task.CompletedAt.Before(f.CompletedSince)
+	})
 	// Where they are spread evenly, a walk meets walk/recent tasks for each one that it keeps.
 	if recent > 0 && (walk <= recent || f.Offset() < recent && walk/recent*(f.Offset()+f.Limit+1) < recent) {
 		return nil, false
@@ -308,39 +475,170 @@ func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow
 		return new(list[*taskRow]), true
 	}
 	c := s.completed.end(0)
-	rows, _ := take(c.prev, 0, recent, nil)
-	slices.SortFunc(rows, (*taskRow).compare)
-	return &list[*taskRow]{chunks: [][]*taskRow{rows}, n: len(rows)}, true
+	found, _ := take(c.prev, 0, recent, nil)
+	slices.SortFunc(found, (*taskRow).compare)
+	return &list[*taskRow]{chunks: [][]*taskRow{found}, n: len(found)}, true
 }
 
-// Waiting implements [tracking.Store].
-func (s *Store) Waiting(ctx context.Context, app tracking.AppID, after tracking.Cursor, n int) ([]tracking.AppTask, error) {
-	if err := s.ready(ctx); err != nil {
-		return nil, err
+// TaskCounts implements [tracking.TaskReader].
+func (s *Store) TaskCounts(
+	ctx context.Context, app tracking.AppID, q tracking.CountQuery,
+) (n tracking.TaskCounts, err error) {
+	a, err := s.read(ctx, app)
+	if a == nil || err != nil {
+		return n, err
 	}
-	type found struct {
-		place
-		app  tracking.AppID
-		task *tracking.Task
+	defer a.mu.RUnlock()
+	x := &a.tasks
+	n = tracking.TaskCounts{
+		Created: x.in(tracking.StatusCreated), Waiting: x.seeking.len(), Assigned: x.in(tracking.StatusAssigned),
+		InProgress: x.in(tracking.StatusInProgress), Late: x.late(q.Now),
 	}
-	var all []found
-	from := place{after.CreatedAt.UnixMilli(), after.Seq}
-	for _, a := range s.applications(app) {
-		a.mu.RLock()
-		c := a.tasks.waiting.at(func(r *taskRow) bool { return r.place.compare(from) > 0 })
-		for range n {
-			r, ok := c.next()
-			if !ok {
-				break
+	completed := x.all.completed.end(0)
+	for r, ok := completed.prev(); ok && !r.task.CompletedAt.Before(q.CompletedSince); r, ok = completed.prev() {
+		if r.task.Status == tracking.StatusCompleted {
+			if n.Completed == nil {
+				n.Completed = map[tracking.Outcome]int{}
 			}
-			all = append(all, found{r.place, a.id, r.task})
+			n.Completed[r.task.Outcome]++
+		}
+	}
+	return n, nil
+}
+
+// Stats implements [tracking.Store].
+func (s *Store) Stats(ctx context.Context, now time.Time) (n tracking.Stats, err error) {
+	if err := s.ready(ctx); err != nil {
+		return n, err
+	}
+	var events []rows.Stat
+	for _, a := range s.applications("") {
+		a.mu.RLock()
+		a.count(&n, now)
+		for _, b := range a.boxes {
+			events = append(events, b.count()...)
 		}
 		a.mu.RUnlock()
 	}
-	slices.SortFunc(all, func(a, b found) int { return a.place.compare(b.place) })
-	var list []tracking.AppTask
-	for _, f := range all[:min(max(n, 0), len(all))] {
-		list = append(list, tracking.AppTask{App: f.app, Task: f.task.Clone()})
+	n.Outboxes = rows.Stats(events).Outboxes
+	return n, nil
+}
+
+// count adds the application's tasks and drivers.
+func (a *application) count(n *tracking.Stats, now time.Time) {
+	x := &a.tasks
+	n.Created += x.in(tracking.StatusCreated)
+	n.Assigned += x.in(tracking.StatusAssigned)
+	n.InProgress += x.in(tracking.StatusInProgress)
+	seeking := x.seeking.start(0)
+	for r, ok := seeking.next(); ok; r, ok = seeking.next() {
+		if r.task.Waiting {
+			n.Waiting++
+			since := r.task.WaitsSince
+			if since.IsZero() {
+				since = r.task.CreatedAt
+			}
+			n.OldestWaiting = rows.Earlier(n.OldestWaiting, since)
+		}
 	}
+	n.Late += x.late(now)
+	if on := a.drivers.available[true]; on != nil {
+		n.OnDuty += on.len()
+		c := on.start(0)
+		for r, ok := c.next(); ok; r, ok = c.next() {
+			if r.driver.Silent {
+				n.Silent++
+			}
+		}
+	}
+}
+
+// in is how many tasks are in a state.
+func (x *tasks) in(st tracking.TaskStatus) int {
+	if l := x.all.byStatus[st]; l != nil {
+		return l.len()
+	}
+	return 0
+}
+
+// late is how many tasks are late.
+func (x *tasks) late(now time.Time) (n int) {
+	owed := x.owed.end(0)
+	for r, ok := owed.prev(); ok; r, ok = owed.prev() {
+		if r.task.Late(now) {
+			n++
+		}
+	}
+	return n
+}
+
+// WaitingApps implements [tracking.Store].
+func (s *Store) WaitingApps(ctx context.Context) ([]tracking.AppID, error) {
+	if err := s.ready(ctx); err != nil {
+		return nil, err
+	}
+	var list []tracking.AppID
+	for _, a := range s.applications("") {
+		if a.nearby.Tasks() > 0 {
+			list = append(list, a.id)
+		}
+	}
+	slices.Sort(list)
 	return list, nil
+}
+
+// Waiting implements [tracking.Store].
+func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
+	a, err := s.read(ctx, app)
+	if a == nil || err != nil {
+		return nil, err
+	}
+	found := a.waiting(a.nearby.Waiting(f))
+	a.mu.RUnlock()
+	return copies(found, (*tracking.Task).Clone), nil
+}
+
+// Matches implements [tracking.Store]. It looks without a lock on the application, as there may be
+// much to look at, and so looks again when the tasks that it found have all gone meanwhile.
+func (s *Store) Matches(ctx context.Context, app tracking.AppID, q tracking.MatchQuery) ([]tracking.Task, error) {
+	by := q.Claim
+	q.Claim = tracking.Claim{}
+	key := func(t tracking.Task) claimedTask { return claimedTask{app, t.ID} }
+	return claims.Take(&s.matches, by, q.Limit, key, func(limit int) ([]tracking.Task, error) {
+		q.Limit = limit
+		return s.listMatches(ctx, app, q)
+	})
+}
+
+// claimedTask names a task that was handed out.
+type claimedTask struct {
+	app tracking.AppID
+	id  tracking.TaskID
+}
+
+func (s *Store) listMatches(ctx context.Context, app tracking.AppID, q tracking.MatchQuery) ([]tracking.Task, error) {
+	for {
+		a, err := s.read(ctx, app)
+		if a == nil || err != nil {
+			return nil, err
+		}
+		a.mu.RUnlock()
+		ids := a.nearby.Matches(q)
+		a.mu.RLock()
+		found := a.waiting(ids)
+		a.mu.RUnlock()
+		if len(found) > 0 || len(ids) == 0 {
+			return copies(found, (*tracking.Task).Clone), nil
+		}
+	}
+}
+
+// waiting returns those of the tasks that wait.
+func (a *application) waiting(ids []tracking.TaskID) (found []*tracking.Task) {
+	for _, id := range ids {
+		if r := a.tasks.byID[id]; r != nil && r.task.Waiting {
+			found = append(found, r.task)
+		}
+	}
+	return found
 }

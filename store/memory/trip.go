@@ -18,6 +18,14 @@ type tripRow struct {
 
 func (r *tripRow) compare(o *tripRow) int { return r.place.compare(o.place) }
 
+// version is 0 of a row that is not there.
+func (r *tripRow) version() int64 {
+	if r == nil {
+		return 0
+	}
+	return r.trip.Version
+}
+
 func byTTL(a, b *tripRow) int { return cmp.Or(a.trip.TTL.Compare(b.trip.TTL), a.compare(b)) }
 
 func byEnd(a, b *tripRow) int { return cmp.Or(a.trip.EndedAt.Compare(b.trip.EndedAt), a.compare(b)) }
@@ -63,7 +71,8 @@ func (x *trips) insert(t *tracking.Trip) {
 	x.enter(r)
 }
 
-// replace puts t in the place of r's trip. Few changes of a trip leave its lists alone, so that it goes through all of them.
+// replace puts t in the place of r's trip. Few changes of a trip leave its lists alone, so that it
+// goes through all of them.
 func (x *trips) replace(r *tripRow, t *tracking.Trip) {
 	x.leave(r)
 	r.trip = t
@@ -81,7 +90,7 @@ func (x *trips) enter(r *tripRow) {
 	}
 	d.all.insert(r, (*tripRow).compare)
 	insertInto(d.byStatus, t.Status, r, (*tripRow).compare)
-	if t.Status == tracking.Active {
+	if t.Status == tracking.TripActive {
 		x.active[t.TrackingID] = r
 		x.due.insert(r, byTTL)
 	} else {
@@ -99,7 +108,7 @@ func (x *trips) leave(r *tripRow) {
 	d := x.byDriver[t.DriverID]
 	d.all.remove(r, (*tripRow).compare)
 	removeFrom(d.byStatus, t.Status, r, (*tripRow).compare)
-	if t.Status == tracking.Active {
+	if t.Status == tracking.TripActive {
 		if x.active[t.TrackingID] == r {
 			delete(x.active, t.TrackingID)
 		}
@@ -115,22 +124,22 @@ func (x *trips) leave(r *tripRow) {
 	}
 }
 
-// covers reports whether t is within the window of one of the driver's trips.
-func (d *driverTrips) covers(t time.Time) bool {
+// covers reports whether t is within the window of one of the trips that this person drove.
+func (d *driverTrips) covers(person string, t time.Time) bool {
 	if d == nil {
 		return false
 	}
-	if active := d.byStatus[tracking.Active]; active != nil {
+	if active := d.byStatus[tracking.TripActive]; active != nil {
 		c := active.end(0)
 		for r, ok := c.prev(); ok; r, ok = c.prev() {
-			if !t.Before(r.trip.StartedAt) {
+			if r.trip.Person == person && !t.Before(r.trip.StartedAt) {
 				return true
 			}
 		}
 	}
 	c := d.ended.at(func(r *tripRow) bool { return !r.trip.EndedAt.Before(t) })
 	for r, ok := c.next(); ok; r, ok = c.next() {
-		if !t.Before(r.trip.StartedAt) {
+		if r.trip.Person == person && !t.Before(r.trip.StartedAt) {
 			return true
 		}
 	}
@@ -174,7 +183,7 @@ func (a *application) unlockTrip(r *tripRow) (tracking.Trip, error) {
 
 // TripByLink implements [tracking.TripReader].
 func (s *Store) TripByLink(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Trip, error) {
-	a, row, err := findSecret(ctx, s, s.secrets.tripLinks, hash, func(a *application, id tracking.TripID) *tripRow {
+	a, row, err := findSecret(ctx, s, &s.secrets.tripLinks, hash, func(a *application, id tracking.TripID) *tripRow {
 		if r := a.trips.byID[id]; r != nil && r.trip.Link.Hash == hash {
 			return r
 		}
@@ -223,11 +232,13 @@ func (x *trips) page(f tracking.TripFilter) (page []*tracking.Trip, more bool) {
 		if l.len() <= source.len() {
 			source = l
 		}
-		if f.DriverID != "" || f.Status != 0 {
-			keep = func(r *tripRow) bool {
-				t := r.trip
-				return t.TrackingID == f.TrackingID && (f.DriverID == "" || t.DriverID == f.DriverID) && (f.Status == 0 || t.Status == f.Status)
-			}
+	}
+	if f.Person != "" || f.TrackingID != "" && (f.DriverID != "" || f.Status != 0) {
+		keep = func(r *tripRow) bool {
+			t := r.trip
+			return (f.TrackingID == "" || t.TrackingID == f.TrackingID) &&
+				(f.DriverID == "" || t.DriverID == f.DriverID) &&
+				(f.Person == "" || t.Person == f.Person) && (f.Status == 0 || t.Status == f.Status)
 		}
 	}
 	rows, more := newest([]*list[*tripRow]{source}, f.Page, (*tripRow).compare, keep)
@@ -253,7 +264,9 @@ func (s *Store) Request(ctx context.Context, app tracking.AppID, id tracking.Req
 }
 
 // Requests implements [tracking.TripReader].
-func (s *Store) Requests(ctx context.Context, app tracking.AppID, driver tracking.DriverID) ([]tracking.Request, error) {
+func (s *Store) Requests(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID,
+) ([]tracking.Request, error) {
 	a, err := s.read(ctx, app)
 	if a == nil || err != nil {
 		return nil, err

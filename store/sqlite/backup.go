@@ -7,12 +7,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// Backup writes a copy of the store as it is now to path, while it goes on working. The copy is checked and synced before it gets its name: whatever is
-// at path when Backup returns nil is complete, and a Backup that is cut short leaves what was there before. It can be opened with [Open].
+// Backup writes a copy of the store as it is now to path, while it goes on working. The copy is
+// checked and synced before it gets its name: whatever is at path when Backup returns nil is
+// complete, and a Backup that is cut short leaves what was there before. It can be opened with
+// [Open].
 //
-// One Backup runs at a time. Until it has ended the log cannot start again from its beginning, and grows by what is written meanwhile.
+// One Backup runs at a time. Until it has ended the log cannot start again from its beginning, and
+// grows by what is written meanwhile.
 func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -22,7 +27,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
-		return errClosed
+		return rows.ErrClosed
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -59,7 +64,8 @@ func (s *Store) copyTo(ctx context.Context, path string) (err error) {
 			err = errors.Join(err, removeFiles(temp))
 		}
 	}()
-	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600) // VACUUM INTO takes an empty file, and leaves its mode
+	// VACUUM INTO takes an empty file, and leaves its mode
+	f, err := os.OpenFile(temp, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
 	}
@@ -75,7 +81,8 @@ func (s *Store) copyTo(ctx context.Context, path string) (err error) {
 	return publish(temp, path)
 }
 
-// vacuumInto uses a connection of its own. On one of the readers' it would be refused, since it writes.
+// vacuumInto uses a connection of its own. On one of the readers' it would be refused, since it
+// writes.
 func (s *Store) vacuumInto(ctx context.Context, path string) error {
 	c := s.reading()
 	c.pragmas = s.pragmas()

@@ -16,7 +16,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
-// TestBackup copies a store that is being written to, 20 times: each copy holds what was acknowledged when the copy began, and nothing half.
+// TestBackup copies a store that is being written to, 20 times: each copy holds what was
+// acknowledged when the copy began, and nothing half.
 func TestBackup(t *testing.T) {
 	dir := fastDir(t)
 	s := open(t, filepath.Join(dir, "tracking.db"), nil)
@@ -120,19 +121,23 @@ func logSize(t testing.TB, path string) int64 {
 	return st.Size()
 }
 
-// TestLogIsBounded writes much while a reader stays in the middle of a path and others read all the time: the log does not grow without end.
+// TestLogIsBounded writes much while a reader stays in the middle of a path and others read all the
+// time: the log does not grow without end.
 func TestLogIsBounded(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, nil)
 	defer closeStore(t, s)
-	if err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: []tracking.Driver{{ID: "a", Available: true, CreatedAt: start}}}); err != nil {
+	if _, err := s.Commit(t.Context(), app,
+		&tracking.Changeset{Drivers: []tracking.Driver{{ID: "a", Available: true, CreatedAt: start}}}); err != nil {
 		t.Fatal(err)
 	}
 	fixes := func(n int) {
 		t.Helper()
 		b := tracking.FixBatch{DriverID: "a", SeenAt: start}
 		for i := range 1000 {
-			b.Fixes = append(b.Fixes, tracking.Fix{Time: start.Add(time.Duration(1000*n+i) * time.Second), EventID: strings.Repeat("e", 300)})
+			b.Fixes = append(b.Fixes, tracking.Fix{
+				Time: start.Add(time.Duration(1000*n+i) * time.Second), EventID: strings.Repeat("e", 300),
+			})
 		}
 		if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
 			t.Fatal(err)
@@ -190,7 +195,8 @@ func TestLogIsBounded(t *testing.T) {
 	}
 }
 
-// TestFullDisk fills a file up to a number of pages: changes are refused, reads go on, and writing resumes by itself when there is room again.
+// TestFullDisk fills a file up to a number of pages: changes are refused, reads go on, and writing
+// resumes by itself when there is room again.
 func TestFullDisk(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, nil)
@@ -202,7 +208,7 @@ func TestFullDisk(t *testing.T) {
 	var full error
 	acked := 0
 	for i := 0; full == nil && i < 100000; i++ {
-		if full = s.Commit(t.Context(), app, pair(i)); full == nil {
+		if _, full = s.Commit(t.Context(), app, pair(i)); full == nil {
 			acked++
 		}
 	}
@@ -225,7 +231,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 10 {
-		if err := s.Commit(t.Context(), app, pair(acked+i)); err != nil {
+		if _, err := s.Commit(t.Context(), app, pair(acked+i)); err != nil {
 			t.Fatal(fmt.Errorf("there is room again: %w", err))
 		}
 	}

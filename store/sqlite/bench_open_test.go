@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
-// fleetSize is how many drivers the large benchmarks have; each has ten fixes. TRACKING_BENCH=full makes it a million.
+// fleetSize is how many drivers the large benchmarks have; each has ten fixes. TRACKING_BENCH=full
+// makes it a million.
 func fleetSize() int {
 	if os.Getenv("TRACKING_BENCH") == "full" {
 		return 1_000_000
@@ -24,15 +25,20 @@ func fleetSize() int {
 const (
 	makeDrivers = `
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-INSERT INTO drivers (seq, app, id, version, name, mobile, email, available, properties, push, open_tasks, silent, token_generation, created_at)
-SELECT i, 1, printf('driver-%07d', i), 1, 'Ravi Kumar', '+919876543210', '', 1, NULL, NULL, i % 4, 0, 0, 1710057600000 + i FROM n`
+INSERT INTO drivers (seq, app, id, version, name, mobile, email, available, properties, push, route, silent,
+	token_generation, created_at)
+SELECT i, 1, printf('driver-%07d', i), 1, 'Ravi Kumar', '+919876543210', '', 1, NULL, NULL,
+	iif(i % 4 = 0, NULL, '[' || substr('{"TaskID":"a","Leg":"drop"},{"TaskID":"b","Leg":"drop"},{"TaskID":"c","Leg":"drop"}', 1, i % 4 * 28 - 1) || ']'),
+	0, 0, 1710057600000 + i FROM n`
 	makePositions = `
 INSERT INTO positions (driver, seen_at, oldest_at, fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_trusted)
-SELECT seq, 1710057600000, 1710057600000, 1710057645000, 80 + abs(seq * 7919 % 1000003) / 1000003.0, 13 + abs(seq * 104729 % 1000033) / 1000033.0, '', 5.0, 0 FROM drivers`
+SELECT seq, 1710057600000, 1710057600000, 1710057645000, 80 + abs(seq * 7919 % 1000003) / 1000003.0,
+	13 + abs(seq * 104729 % 1000033) / 1000033.0, '', 5.0, 0 FROM drivers`
 	makeFixes = `
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 9)
 INSERT INTO fixes (driver, time, mark, lng, lat, event_id, accuracy, trusted)
-SELECT p.driver, 1710057600000 + 5000 * n.i, 1, p.fix_lng + (9 - n.i) / 1e4, p.fix_lat, '', 5.0, 0 FROM positions p, n ORDER BY p.driver, n.i`
+SELECT p.driver, 1710057600000 + 5000 * n.i, 1, p.fix_lng + (9 - n.i) / 1e4, p.fix_lat, '', 5.0, 0 FROM positions p, n
+	ORDER BY p.driver, n.i`
 )
 
 // fleet is a file with that many drivers and ten times as many fixes.
@@ -63,7 +69,8 @@ func fleet(b *testing.B, drivers int) (path string) {
 	return path
 }
 
-// BenchmarkOpen opens a file with many drivers: how long until it serves, and until it knows who is near.
+// BenchmarkOpen opens a file with many drivers: how long until it serves, and until it knows who is
+// near.
 func BenchmarkOpen(b *testing.B) {
 	path := fleet(b, fleetSize())
 	ctx := context.Background()
@@ -75,7 +82,9 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 		serves += time.Since(began)
-		list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80.5, Lat: 13.5}, Page: tracking.Page{Limit: 10}})
+		list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{
+			Near: &tracking.LngLat{Lng: 80.5, Lat: 13.5}, Page: tracking.Page{Limit: 10},
+		})
 		if err != nil || len(list) != 10 {
 			b.Fatal(len(list), err)
 		}
@@ -87,7 +96,8 @@ func BenchmarkOpen(b *testing.B) {
 	b.ReportMetric(float64(fleetSize()), "drivers")
 }
 
-// BenchmarkNearest asks for the ten nearest with their records, beside what it is made of: the look at the index, and a read of ten rows.
+// BenchmarkNearest asks for the ten nearest with their records, beside what it is made of: the look
+// at the index, and a read of ten rows.
 func BenchmarkNearest(b *testing.B) {
 	path := fleet(b, fleetSize())
 	s := open(b, path, nil)
@@ -145,12 +155,19 @@ func BenchmarkCreate(b *testing.B) {
 				ids[g]++
 				id := fmt.Sprintf("task-%d-%d", g, ids[g])
 				at := start.Add(time.Duration(ids[g]) * time.Second)
-				err := s.Commit(ctx, app, &tracking.Changeset{
+				_, err := s.Commit(ctx, app, &tracking.Changeset{
 					Tasks: []tracking.Task{{
-						ID: tracking.TaskID(id), Type: tracking.Drop, Status: tracking.StatusCreated, OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
-						Drop: &tracking.Place{LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai", Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"}},
+						ID: tracking.TaskID(id), Type: tracking.TypeDrop, Status: tracking.StatusCreated,
+						OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
+						Drop: &tracking.Place{
+							LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai",
+							Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"},
+						},
 					}},
-					Events: []tracking.Event{{ID: "e" + id, Type: tracking.TaskCreated, Time: at, RecordedAt: at, Actor: "key:1", Subject: tracking.Subject{Kind: tracking.KindTask, ID: id}}},
+					Events: []tracking.Event{{
+						ID: "e" + id, Type: tracking.EventTaskCreated, Time: at, RecordedAt: at, Actor: "key:1",
+						Subject: tracking.Subject{Kind: tracking.KindTask, ID: id},
+					}},
 				})
 				if err != nil {
 					b.Error(err)
@@ -170,21 +187,27 @@ func BenchmarkFixSize(b *testing.B) {
 		ctx := context.Background()
 		var cs tracking.Changeset
 		for d := range drivers {
-			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: tracking.DriverID(fmt.Sprint(d)), Available: true, CreatedAt: start})
+			cs.Drivers = append(cs.Drivers, tracking.Driver{
+				ID: tracking.DriverID(fmt.Sprint(d)), Available: true, CreatedAt: start,
+			})
 		}
-		if err := s.Commit(ctx, app, &cs); err != nil {
+		if _, err := s.Commit(ctx, app, &cs); err != nil {
 			b.Fatal(err)
 		}
 		for n := range rounds {
 			cs := &tracking.Changeset{}
 			at := start.Add(time.Duration(n) * 5 * time.Second)
 			for d := range drivers {
-				cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: tracking.DriverID(fmt.Sprint(d)), SeenAt: at, Fixes: []tracking.Fix{{
-					LngLat: tracking.LngLat{Lng: 80 + float64(d)/1000.1 + float64(n)/1e5, Lat: 13.0827391 + float64(n)/1e5}, Time: at,
-					Accuracy: tracking.Known(4.8), Speed: tracking.Known(8.3), Bearing: tracking.Known(271.5),
-				}}})
+				cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+					DriverID: tracking.DriverID(fmt.Sprint(d)), SeenAt: at, Fixes: []tracking.Fix{{
+						LngLat: tracking.LngLat{
+							Lng: 80 + float64(d)/1000.1 + float64(n)/1e5, Lat: 13.0827391 + float64(n)/1e5,
+						}, Time: at,
+						Accuracy: tracking.Known(4.8), Speed: tracking.Known(8.3), Bearing: tracking.Known(271.5),
+					}},
+				})
 			}
-			if err := s.Commit(ctx, app, cs); err != nil {
+			if _, err := s.Commit(ctx, app, cs); err != nil {
 				b.Fatal(err)
 			}
 		}

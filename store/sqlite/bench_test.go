@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
 
 const app = tracking.DefaultApp
@@ -34,6 +35,7 @@ func spread(goroutines, n int, work func(g int)) {
 	wg.Wait()
 }
 
+// BenchmarkFixes records fixes by so many callers at once.
 func BenchmarkFixes(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprintf("%d", goroutines), func(b *testing.B) {
@@ -42,9 +44,11 @@ func BenchmarkFixes(b *testing.B) {
 			ctx := context.Background()
 			var cs tracking.Changeset
 			for g := range goroutines {
-				cs.Drivers = append(cs.Drivers, tracking.Driver{ID: tracking.DriverID(fmt.Sprintf("driver-%d", g)), Available: true, CreatedAt: start})
+				cs.Drivers = append(cs.Drivers, tracking.Driver{
+					ID: tracking.DriverID(fmt.Sprintf("driver-%d", g)), Available: true, CreatedAt: start,
+				})
 			}
-			if err := s.Commit(ctx, app, &cs); err != nil {
+			if _, err := s.Commit(ctx, app, &cs); err != nil {
 				b.Fatal(err)
 			}
 			times := make([]time.Time, goroutines)
@@ -56,7 +60,9 @@ func BenchmarkFixes(b *testing.B) {
 				times[g] = times[g].Add(5 * time.Second)
 				_, err := s.RecordFixes(ctx, app, tracking.FixBatch{
 					DriverID: cs.Drivers[g].ID, SeenAt: times[g],
-					Fixes: []tracking.Fix{{LngLat: tracking.LngLat{Lng: 80.27 + float64(g)/1e4, Lat: 13.08 + float64(times[g].Unix()%1000)/1e5}, Time: times[g], Accuracy: tracking.Known(5), Speed: tracking.Known(8.3)}},
+					Fixes: []tracking.Fix{{LngLat: tracking.LngLat{
+						Lng: 80.27 + float64(g)/1e4, Lat: 13.08 + float64(times[g].Unix()%1000)/1e5,
+					}, Time: times[g], Accuracy: tracking.Known(5), Speed: tracking.Known(8.3)}},
 				})
 				if err != nil {
 					b.Error(err)
@@ -67,13 +73,16 @@ func BenchmarkFixes(b *testing.B) {
 	}
 }
 
-// appender is the least that durable grouped writing costs: the same queue, one append and one fdatasync for all that wait.
+// appender is the least that durable grouped writing costs: the same queue, one append and one
+// fdatasync for all that wait.
 type appender struct {
 	queue chan chan error
 	f     *os.File
 	done  chan struct{}
 }
 
+// newAppender starts what the stores are measured by: a file that many append to, synced once for
+// each group.
 func newAppender(b *testing.B) *appender {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
@@ -139,4 +148,22 @@ func BenchmarkAppend(b *testing.B) {
 			}
 		})
 	}
+}
+
+func BenchmarkAssign(b *testing.B) {
+	storetest.BenchmarkAssign(b, func(t testing.TB) tracking.Store {
+		return open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)
+	})
+}
+
+func BenchmarkDue(b *testing.B) {
+	storetest.BenchmarkDue(b, func(t testing.TB) tracking.Store {
+		return open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)
+	})
+}
+
+func BenchmarkLate(b *testing.B) {
+	storetest.BenchmarkLate(b, func(t testing.TB) tracking.Store {
+		return open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)
+	})
 }

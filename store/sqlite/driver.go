@@ -8,22 +8,25 @@ import (
 	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 const driverColumns = `
-	d.seq, d.app, d.id, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.push, d.open_tasks, d.silent, d.duty_at, d.off_duty_at,
+	d.seq, d.app, d.id, d.person, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.push,
+	d.route, d.leg_at, d.max_open_tasks, d.silent, d.duty_at, d.off_duty_at,
 	d.token_generation, d.app_token, d.ingest_token, d.created_at, d.updated_at, d.last_notice,
-	p.driver IS NOT NULL AS placed, p.seen_at, p.oldest_at,
+	p.driver IS NOT NULL AS placed, p.seen_at, p.oldest_at, p.skew_least, p.skew_recent,
+	coalesce(p.skew_arrivals, 0) AS skew_arrivals, coalesce(p.unread, 0) AS unread,
+	coalesce(p.rewrites, 0) AS rewrites,
 	p.fix_time AS "fix.time", p.fix_lng AS "fix.lng", p.fix_lat AS "fix.lat", p.fix_event_id AS "fix.event_id",
-	p.fix_accuracy AS "fix.accuracy", p.fix_speed AS "fix.speed", p.fix_bearing AS "fix.bearing", p.fix_battery AS "fix.battery",
-	p.fix_trusted AS "fix.trusted",
-	p.cand_time AS "cand.time", p.cand_lng AS "cand.lng", p.cand_lat AS "cand.lat", p.cand_event_id AS "cand.event_id",
-	p.cand_accuracy AS "cand.accuracy", p.cand_speed AS "cand.speed", p.cand_bearing AS "cand.bearing", p.cand_battery AS "cand.battery",
-	p.cand_trusted AS "cand.trusted"`
+	p.fix_accuracy AS "fix.accuracy", p.fix_speed AS "fix.speed", p.fix_bearing AS "fix.bearing",
+	p.fix_battery AS "fix.battery",
+	p.fix_trusted AS "fix.trusted", p.tail`
 
 type driverRow struct {
 	Seq, App        int64
 	ID              tracking.DriverID
+	Person          string
 	Version         int64
 	Name            string
 	Mobile          string
@@ -31,21 +34,28 @@ type driverRow struct {
 	Available       bool
 	Properties      text
 	Push            text
-	OpenTasks       int `db:"open_tasks"`
+	Route           text
+	LegAt           instant `db:"leg_at"`
+	MaxOpenTasks    *int    `db:"max_open_tasks"`
 	Silent          bool
-	DutyAt          instant       `db:"duty_at"`
-	OffDutyAt       instant       `db:"off_duty_at"`
-	TokenGeneration int           `db:"token_generation"`
-	AppToken        hash          `db:"app_token"`
-	IngestToken     hash          `db:"ingest_token"`
-	CreatedAt       instant       `db:"created_at"`
-	UpdatedAt       instant       `db:"updated_at"`
-	LastNotice      int64         `db:"last_notice"`
-	Placed          bool          // there is a row of positions
-	SeenAt          instant       `db:"seen_at"`
-	OldestAt        sql.NullInt64 `db:"oldest_at"`
+	DutyAt          instant         `db:"duty_at"`
+	OffDutyAt       instant         `db:"off_duty_at"`
+	TokenGeneration int             `db:"token_generation"`
+	AppToken        hash            `db:"app_token"`
+	IngestToken     hash            `db:"ingest_token"`
+	CreatedAt       instant         `db:"created_at"`
+	UpdatedAt       instant         `db:"updated_at"`
+	LastNotice      int64           `db:"last_notice"`
+	Placed          bool            // there is a row of positions
+	SeenAt          instant         `db:"seen_at"`
+	OldestAt        sql.NullInt64   `db:"oldest_at"`
+	SkewLeast       sql.NullFloat64 `db:"skew_least"`
+	SkewRecent      sql.NullFloat64 `db:"skew_recent"`
+	SkewArrivals    int             `db:"skew_arrivals"`
+	Unread          int
+	Rewrites        int
 	Fix             fixRow
-	Candidate       fixRow `db:"cand"`
+	Tail            text
 }
 
 func (r *driverRow) driver() (tracking.Driver, error) {
@@ -53,13 +63,22 @@ func (r *driverRow) driver() (tracking.Driver, error) {
 	if err != nil {
 		return tracking.Driver{}, err
 	}
-	push, err := fromJSON[[]tracking.PushSubscription](r.Push)
+	route, err := fromJSON[[]tracking.Stop](r.Route)
+	if err != nil {
+		return tracking.Driver{}, err
+	}
+	push, err := fromJSON[[]rows.Push](r.Push)
 	return tracking.Driver{
-		ID: r.ID, Name: r.Name, Mobile: r.Mobile, Email: r.Email, Available: r.Available, Properties: properties,
-		OpenTasks: r.OpenTasks, Silent: r.Silent, DutyAt: r.DutyAt.Time, OffDutyAt: r.OffDutyAt.Time,
-		TokenGeneration: r.TokenGeneration, AppToken: r.AppToken.Hash, IngestToken: r.IngestToken.Hash, Push: push,
+		ID: r.ID, Person: r.Person, Name: r.Name, Mobile: r.Mobile, Email: r.Email, Available: r.Available,
+		Properties: properties,
+		Route:      route, LegAt: r.LegAt.Time, MaxOpenTasks: r.MaxOpenTasks, Silent: r.Silent, DutyAt: r.DutyAt.Time, OffDutyAt: r.OffDutyAt.Time,
+		TokenGeneration: r.TokenGeneration, AppToken: r.AppToken.Hash, IngestToken: r.IngestToken.Hash, Push: rows.Subscriptions(push),
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, Seq: r.Seq, Version: r.Version,
-		Position: tracking.Position{Fix: r.Fix.fix(), Candidate: r.Candidate.fix(), SeenAt: r.SeenAt.Time},
+		Position: tracking.Position{
+			Fix: r.Fix.fix(), Tail: string(r.Tail), SeenAt: r.SeenAt.Time,
+			Skew:   tracking.Skew{Least: reading(r.SkewLeast), Recent: reading(r.SkewRecent), Arrivals: r.SkewArrivals},
+			Unread: r.Unread, Rewrites: r.Rewrites,
+		},
 	}, err
 }
 
@@ -77,13 +96,14 @@ type driverState struct {
 	lastNotice int64
 }
 
-// driverCache keeps the drivers that the writer has met, so that a fix costs no read. Only the writer changes rows, so they are never out of date;
-// what is not committed must be forgotten.
+// driverCache keeps the drivers that the writer has met, so that a fix costs no read. Only the
+// writer changes rows, so they are never out of date; what is not committed must be forgotten.
 type driverCache struct {
 	known map[driverKey]*driverState
 }
 
-// maxDrivers bounds the cache. When it is full it is emptied: it fills again as fast as drivers report.
+// maxDrivers bounds the cache. When it is full it is emptied: it fills again as fast as drivers
+// report.
 const maxDrivers = 1 << 15
 
 func (c *driverCache) drop(k driverKey) { delete(c.known, k) }
@@ -99,7 +119,8 @@ func (c *driverCache) keep(k driverKey, d *driverState) {
 const selectDriver = `
 SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.id = ?`
 
-// driver returns a driver as of this transaction; nil if there is none. The caller must not change it, but put another in its place.
+// driver returns a driver as of this transaction; nil if there is none. The caller must not change
+// it, but put another in its place.
 func (x *tx) driver(k driverKey) (*driverState, error) {
 	if d, ok := x.drivers.known[k]; ok {
 		return d, nil
@@ -150,81 +171,101 @@ func (x *tx) moves() ([]move, error) {
 
 const (
 	insertDriver = `
-INSERT INTO drivers (name, mobile, email, properties, push, open_tasks, silent, duty_at, off_duty_at, token_generation, updated_at,
-	app, id, version, created_at, available, app_token, ingest_token)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?)`
+INSERT INTO drivers (name, mobile, email, properties, push, route, leg_at, max_open_tasks, silent, duty_at, off_duty_at,
+	token_generation, updated_at, person, version, last_notice, app, id, created_at, available, app_token, ingest_token)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	// The columns that stand in no index, in the order of insertDriver.
 	updateDriver = `
-UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, push = ?, open_tasks = ?, silent = ?, duty_at = ?, off_duty_at = ?,
-	token_generation = ?, updated_at = ?, version = version + 1`
+UPDATE drivers SET name = ?, mobile = ?, email = ?, properties = ?, push = ?, route = ?, leg_at = ?, max_open_tasks = ?, silent = ?,
+	duty_at = ?, off_duty_at = ?, token_generation = ?, updated_at = ?, person = ?, version = version + 1`
 	updateDriverWhere = ` WHERE seq = ?`
 
 	insertProperty   = `INSERT INTO driver_properties (app, key, value, created_at, driver) VALUES (?, ?, ?, ?, ?)`
 	deleteProperties = `DELETE FROM driver_properties WHERE driver = ?`
-	deleteFixes      = `DELETE FROM fixes WHERE driver = ?`
 	deleteDriver     = `DELETE FROM drivers WHERE seq = ?` // what refers to the row goes with it
+	insertErased     = `INSERT INTO erased (driver) VALUES (?)`
 )
 
-func (x *tx) putDriver(app int64, d *tracking.Driver) error {
+// putDriver inserts or replaces a driver's row, and what is found by its properties.
+func (x *tx) putDriver(app int64, d *tracking.Driver) (g tracking.Given, err error) {
 	k := driverKey{app, d.ID}
 	old, err := x.driver(k)
 	if err != nil {
-		return err
+		return g, err
 	}
-	if (old == nil) != (d.Version == 0) || old != nil && old.Version != d.Version {
-		return conflict(tracking.KindDriver, string(d.ID))
+	var present int64
+	if old != nil {
+		present = old.Version
 	}
-	properties, err := mapValue(d.Properties)
+	if err := rows.Expect(tracking.KindDriver, d.ID, d.Version, present); err != nil {
+		return g, err
+	}
+	properties, err := jsonValue(d.Properties, len(d.Properties))
 	if err != nil {
-		return err
+		return g, err
 	}
-	push, err := pushValue(d.Push)
+	push, err := jsonValue(rows.Pushes(d.Push), len(d.Push))
 	if err != nil {
-		return err
+		return g, err
+	}
+	route, err := jsonValue(d.Route, len(d.Route))
+	if err != nil {
+		return g, err
 	}
 	args := make([]any, 0, 20)
-	args = append(args, d.Name, d.Mobile, d.Email, properties, push, d.OpenTasks, d.Silent, millis(d.DutyAt), millis(d.OffDutyAt),
-		d.TokenGeneration, millis(d.UpdatedAt))
-	next := &driverState{Driver: d.Clone()}
-	next.DutyAt, next.OffDutyAt, next.UpdatedAt, next.CreatedAt = whole(d.DutyAt), whole(d.OffDutyAt), whole(d.UpdatedAt), whole(d.CreatedAt)
-	next.Position, next.Distance, next.Version = tracking.Position{}, 0, d.Version+1
+	args = append(args, d.Name, d.Mobile, d.Email, properties, push, route, millis(d.LegAt), d.MaxOpenTasks, d.Silent, millis(d.DutyAt),
+		millis(d.OffDutyAt),
+		d.TokenGeneration, millis(d.UpdatedAt), d.Person)
+	next := &driverState{Driver: rows.Driver(*d)}
+	next.Version = d.Version + 1
 
 	if old == nil {
-		next.Seq, err = x.insert(insertDriver, append(args, app, d.ID, d.CreatedAt.UnixMilli(), d.Available, hashValue(d.AppToken), hashValue(d.IngestToken))...)
+		marks, err := x.marks(app)
 		if err != nil {
-			return err
+			return g, err
+		}
+		next.Version, next.lastNotice = marks.LastVersion+1, marks.LastNotice
+		next.Seq, err = x.insert(insertDriver, append(args, next.Version, next.lastNotice, app, d.ID,
+			d.CreatedAt.UnixMilli(), d.Available, hashValue(d.AppToken), hashValue(d.IngestToken))...)
+		if err != nil {
+			return g, err
 		}
 	} else {
 		next.placed, next.oldest, next.lastNotice = old.placed, old.oldest, old.lastNotice
 		next.Seq, next.CreatedAt, next.Position = old.Seq, old.CreatedAt, old.Position
+		// One statement, with the indexed columns that have another value: each would cost its
+		// index.
 		var u update
 		u.begin(updateDriver, args...)
 		u.set(old.Available != d.Available, "available", d.Available)
 		u.set(old.AppToken != d.AppToken, "app_token", hashValue(d.AppToken))
 		u.set(old.IngestToken != d.IngestToken, "ingest_token", hashValue(d.IngestToken))
 		if err := u.run(x, updateDriverWhere, old.Seq); err != nil {
-			return err
+			return g, err
 		}
 	}
 	x.setDriver(k, next)
+	g = tracking.Given{Seq: next.Seq, Version: next.Version}
 
 	if old != nil {
 		if maps.Equal(old.Properties, d.Properties) {
-			return nil
+			return g, nil
 		}
 		if err := x.exec(deleteProperties, next.Seq); err != nil {
-			return err
+			return g, err
 		}
 	}
 	for key, value := range d.Properties {
 		if err := x.exec(insertProperty, app, key, value, next.CreatedAt.UnixMilli(), next.Seq); err != nil {
-			return err
+			return g, err
 		}
 	}
-	return nil
+	return g, nil
 }
 
+// deleteDriver removes a driver's row, by which all readers come to what belongs to it, and leaves
+// what there may be much of to the purge.
 func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 	k := driverKey{app, d.ID}
 	old, err := x.driver(k)
@@ -232,12 +273,15 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 		return err
 	}
 	if old == nil || old.Version != d.Version {
-		return conflict(tracking.KindDriver, string(d.ID))
+		return rows.VersionConflict(tracking.KindDriver, d.ID)
 	}
-	if err := x.exec(deleteFixes, old.Seq); err != nil {
+	if err := x.exec(keepMarks, old.Version, old.Seq, old.lastNotice, app); err != nil {
 		return err
 	}
 	if err := x.exec(deleteDriver, old.Seq); err != nil {
+		return err
+	}
+	if err := x.exec(insertErased, old.Seq); err != nil {
 		return err
 	}
 	x.setDriver(k, nil)
@@ -251,55 +295,54 @@ SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d
 SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.ingest_token = ?`
 )
 
-func (s *Store) driver(ctx context.Context, query string, args ...any) (app tracking.AppID, d tracking.Driver, err error) {
-	err = s.read(ctx, func(ctx context.Context) error {
-		var r driverRow
-		if err := s.get(ctx, &r, query, args...); err != nil {
-			return err
-		}
-		app = s.apps.id(r.App)
-		d, err = r.driver()
-		return err
-	})
-	if err != nil {
-		return "", tracking.Driver{}, err
-	}
-	return app, d, nil
+func (s *Store) driver(ctx context.Context, query string, args ...any) (tracking.AppID, tracking.Driver, error) {
+	return one(ctx, s, func(r *driverRow) (int64, tracking.Driver, error) {
+		v, err := r.driver()
+		return r.App, v, err
+	}, query, args...)
 }
 
 // Driver implements [tracking.DriverReader].
 func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.DriverID) (tracking.Driver, error) {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	_, d, err := s.driver(ctx, selectDriver, n, id)
 	return d, err
 }
 
 // DriverByToken implements [tracking.DriverReader].
-func (s *Store) DriverByToken(ctx context.Context, kind tracking.TokenKind, hash tracking.Hash) (tracking.AppID, tracking.Driver, error) {
+func (s *Store) DriverByToken(
+	ctx context.Context, kind tracking.TokenKind, hash tracking.Hash,
+) (tracking.AppID, tracking.Driver, error) {
 	query := selectDriverByAppToken
-	if kind == tracking.IngestToken {
+	if kind == tracking.TokenIngest {
 		query = selectDriverByIngestToken
 	}
 	return s.driver(ctx, query, hashValue(hash))
 }
 
-// Lists of drivers. With properties, the rarest one leads and the others are looked up for each driver.
+// Lists of drivers. With properties, the rarest one leads and the others are looked up for each
+// driver.
 const (
 	selectDriversBy       = `SELECT` + driverColumns + ` FROM drivers d INDEXED BY `
 	driversByAge          = `drivers_by_age LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ?`
-	driversByAvailability = `drivers_by_availability LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.available = ?`
-	driversOldestFirst    = ` ORDER BY d.created_at, d.seq LIMIT ? OFFSET ?`
+	driversByAvailability = `drivers_by_availability
+		LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.available = ?`
+	driversOldestFirst = ` ORDER BY d.created_at, d.seq LIMIT ? OFFSET ?`
 
 	selectDriversByProperty = `SELECT` + driverColumns + driversByProperty
 	driversByProperty       = `
 FROM driver_properties q CROSS JOIN drivers d ON d.seq = q.driver LEFT JOIN positions p ON p.driver = d.seq
 WHERE q.app = ? AND q.key = ? AND q.value = ?`
-	driversAndAvailable       = ` AND d.available = ?`
-	driversAndProperty        = ` AND EXISTS (SELECT 1 FROM driver_properties o WHERE o.driver = q.driver AND o.key = ? AND o.value = ?)`
+	driversAndAvailable = ` AND d.available = ?`
+	driversAndProperty  = ` AND EXISTS (SELECT 1 FROM driver_properties o
+		WHERE o.driver = q.driver AND o.key = ? AND o.value = ?)`
 	driversByPropertyOldest   = ` ORDER BY q.created_at, q.driver LIMIT ? OFFSET ?`
 	selectDriverIDsByProperty = `SELECT d.id` + driversByProperty
-	selectPropertyHolders     = `SELECT count(*) FROM (SELECT 1 FROM driver_properties WHERE app = ? AND key = ? AND value = ? LIMIT 1000)`
-	selectDriversByID         = `SELECT` + driverColumns + ` FROM json_each(?) j CROSS JOIN drivers d ON d.app = ? AND d.id = j.value LEFT JOIN positions p ON p.driver = d.seq`
+	selectPropertyHolders     = `SELECT count(*) FROM (SELECT 1 FROM driver_properties
+		WHERE app = ? AND key = ? AND value = ? LIMIT 1000)`
+	selectDriversByID = `SELECT` + driverColumns + `
+		FROM json_each(?) j CROSS JOIN drivers d ON d.app = ? AND d.id = j.value
+		LEFT JOIN positions p ON p.driver = d.seq`
 )
 
 // property is a filter.
@@ -352,11 +395,13 @@ func driversQuery(app int64, f tracking.DriverFilter, properties []property) (qu
 }
 
 // Drivers implements [tracking.DriverReader].
-func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) (list []tracking.Driver, more bool, err error) {
+func (s *Store) Drivers(
+	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
+) (list []tracking.Driver, more bool, err error) {
 	if f.Near != nil {
 		return s.near(ctx, app, f)
 	}
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	err = s.read(ctx, func(ctx context.Context) error {
 		properties, err := s.properties(ctx, n, f.Properties)
 		if err != nil {
@@ -378,7 +423,9 @@ func (s *Store) Drivers(ctx context.Context, app tracking.AppID, f tracking.Driv
 }
 
 // driversByID reads drivers, all as of one moment, in no order.
-func (s *Store) driversByID(ctx context.Context, app int64, ids []tracking.DriverID) (map[tracking.DriverID]tracking.Driver, error) {
+func (s *Store) driversByID(
+	ctx context.Context, app int64, ids []tracking.DriverID,
+) (map[tracking.DriverID]tracking.Driver, error) {
 	b, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err

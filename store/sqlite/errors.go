@@ -12,7 +12,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// What [Open] finds wrong with a file. The file is as it was before: not a byte of it has been changed.
+// What [Open] finds wrong with a file. The file is as it was before: not a byte of it has been
+// changed.
 var (
 	ErrInUse   = errors.New("the file is in use by another process or another Store")
 	ErrNewer   = errors.New("the file was written by a newer version of this library")
@@ -22,7 +23,8 @@ var (
 	ErrPath    = errors.New("there can be no file at this path")
 )
 
-// An OpenError says what is wrong with a file and what to do about it. Its Err is one of the values above, or the cause.
+// An OpenError says what is wrong with a file and what to do about it. Its Err is one of the values
+// above, or the cause.
 type OpenError struct {
 	Path   string
 	Err    error
@@ -61,8 +63,9 @@ func isDamage(err error) bool {
 
 // stopsWriting reports whether nothing may be written after this error until the store is reopened.
 //
-// After a failed fsync the kernel may hold pages that it believes to be written, though they never reached the disk; a second fsync would succeed
-// and prove nothing. Only a new start, which reads the log again from its beginning, is sound. On a damaged file each write may make it worse.
+// After a failed fsync the kernel may hold pages that it believes to be written, though they never
+// reached the disk; a second fsync would succeed and prove nothing. Only a new start, which reads
+// the log again from its beginning, is sound. On a damaged file each write may make it worse.
 func stopsWriting(err error) bool {
 	switch code(err) {
 	case codes.SQLITE_IOERR_FSYNC, codes.SQLITE_IOERR_DIR_FSYNC:
@@ -71,7 +74,8 @@ func stopsWriting(err error) bool {
 	return isDamage(err)
 }
 
-// endsTransaction reports whether SQLite may have rolled the whole transaction back, and not the statement alone.
+// endsTransaction reports whether SQLite may have rolled the whole transaction back, and not the
+// statement alone.
 func endsTransaction(err error) bool {
 	switch primary(err) {
 	case 0, codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR:
@@ -80,13 +84,12 @@ func endsTransaction(err error) bool {
 	return true
 }
 
-var errClosed = &tracking.Error{Code: tracking.ErrUnavailable, Message: "The store is closed."}
-
 func unavailable(message string, err error) error {
 	return &tracking.Error{Code: tracking.ErrUnavailable, Message: message, Err: err}
 }
 
-// failure is err, met by a read or a write, as the contract of tracking.Store wants it. ctx is the caller's.
+// failure is err, met by a read or a write, as the contract of tracking.Store wants it. ctx is the
+// caller's.
 func failure(ctx context.Context, err error) error {
 	var known *tracking.Error
 	var conflict *tracking.ConflictError
@@ -107,7 +110,8 @@ func failure(ctx context.Context, err error) error {
 		return unavailable("The store is busy.", err)
 	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
 		return unavailable("The store is damaged.", fmt.Errorf("%w: %w", ErrDamaged, err))
-	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR, codes.SQLITE_MISUSE:
+	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR,
+		codes.SQLITE_MISUSE:
 		return &tracking.Error{Code: tracking.ErrInternal, Message: "The store failed.", Err: err}
 	}
 	return unavailable("The store cannot answer now.", err)

@@ -4,21 +4,24 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"math"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
 )
 
 // noticeJSON is a notice in its event's row. What the event says already is not repeated.
 type noticeJSON struct {
 	ID         int64               `json:"id"`
 	Driver     tracking.DriverID   `json:"driver"`
+	Person     string              `json:"person,omitempty"`
 	Kind       tracking.NoticeKind `json:"kind"`
 	Task       tracking.TaskID     `json:"task,omitempty"`
 	TrackingID tracking.TrackingID `json:"tracking_id,omitempty"`
 }
 
 const eventColumns = `
-	e.n, e.app, e.id, e.type, e.time, e.recorded_at, e.actor, s.kind, s.id AS subject_id, e.seq, e.data, e.notices`
+	e.n, e.app, e.id, e.type, e.time, e.recorded_at, e.actor, s.kind, s.id AS subject_id, e.person, e.seq, e.data, e.notices`
 
 type eventRow struct {
 	N, App     int64
@@ -29,6 +32,7 @@ type eventRow struct {
 	Actor      string
 	Kind       tracking.SubjectKind
 	SubjectID  string `db:"subject_id"`
+	Person     string
 	Seq        int64
 	Data       text
 	Notices    text
@@ -38,7 +42,7 @@ type eventRow struct {
 func (r *eventRow) event() (tracking.Event, error) {
 	e := tracking.Event{
 		ID: r.ID, Type: r.Type, Time: r.Time.Time, RecordedAt: r.RecordedAt.Time, Actor: r.Actor,
-		Subject: tracking.Subject{Kind: r.Kind, ID: r.SubjectID}, Seq: r.Seq,
+		Subject: tracking.Subject{Kind: r.Kind, ID: r.SubjectID}, Person: r.Person, Seq: r.Seq,
 	}
 	var err error
 	if e.Data, err = fromJSON[map[string]string](r.Data); err != nil {
@@ -47,7 +51,8 @@ func (r *eventRow) event() (tracking.Event, error) {
 	told, err := fromJSON[[]noticeJSON](r.Notices)
 	for _, n := range told {
 		e.Notices = append(e.Notices, tracking.Notice{
-			ID: n.ID, DriverID: n.Driver, Kind: n.Kind, EventID: r.ID, TaskID: n.Task, TrackingID: n.TrackingID, Time: r.RecordedAt.Time,
+			ID: n.ID, DriverID: n.Driver, Person: n.Person, Kind: n.Kind, EventID: r.ID, TaskID: n.Task,
+			TrackingID: n.TrackingID, Time: r.RecordedAt.Time,
 		})
 	}
 	return e, err
@@ -67,10 +72,11 @@ const (
 	updateSeq     = `UPDATE subjects SET last_seq = ? WHERE n = ?`
 
 	insertEvent = `
-INSERT INTO events (app, id, type, time, recorded_at, actor, subject, seq, data, notices, undelivered)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+INSERT INTO events (app, id, type, time, recorded_at, actor, subject, person, seq, data, notices, undelivered)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-	insertNotice     = `INSERT INTO notices (driver, id, kind, event_id, task_id, tracking_id, time) VALUES (?, ?, ?, ?, ?, ?, ?)`
+	insertNotice = `INSERT INTO notices (driver, id, kind, event_id, task_id, tracking_id, time)
+		VALUES (?, ?, ?, ?, ?, ?, ?)`
 	updateLastNotice = `UPDATE drivers SET last_notice = ? WHERE seq = ?`
 )
 
@@ -120,8 +126,9 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 	return nil
 }
 
+// appendEvent writes an event with its notices, and returns its number.
 func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, undelivered int) (n int64, err error) {
-	data, err := mapValue(e.Data)
+	data, err := jsonValue(e.Data, len(e.Data))
 	if err != nil {
 		return 0, err
 	}
@@ -129,17 +136,12 @@ func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, undelive
 	if err != nil {
 		return 0, err
 	}
-	notices, err := jsonValue(told, len(told), func(yield func(string) bool) {
-		for _, t := range told {
-			if !yield(string(t.Driver)) || !yield(string(t.Kind)) || !yield(string(t.Task)) || !yield(string(t.TrackingID)) {
-				return
-			}
-		}
-	})
+	notices, err := jsonValue(told, len(told))
 	if err != nil {
 		return 0, err
 	}
-	n, err = x.insert(insertEvent, app, e.ID, e.Type, millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N, sub.LastSeq, data, notices, undelivered)
+	n, err = x.insert(insertEvent, app, e.ID, e.Type, millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N,
+		e.Person, sub.LastSeq, data, notices, undelivered)
 	if isConstraint(err) {
 		return 0, &tracking.Error{Code: tracking.ErrInternal, Message: "An event of this id exists.", Err: err}
 	}
@@ -163,10 +165,11 @@ func (x *tx) appendNotices(app int64, e *tracking.Event) (told []noticeJSON, err
 		if err := x.exec(updateLastNotice, next.lastNotice, next.Seq); err != nil {
 			return nil, err
 		}
-		if err := x.exec(insertNotice, next.Seq, next.lastNotice, n.Kind, e.ID, n.TaskID, n.TrackingID, e.RecordedAt.UnixMilli()); err != nil {
+		if err := x.exec(insertNotice, next.Seq, next.lastNotice, n.Kind, e.ID, n.TaskID, n.TrackingID,
+			e.RecordedAt.UnixMilli()); err != nil {
 			return nil, err
 		}
-		told = append(told, noticeJSON{next.lastNotice, n.DriverID, n.Kind, n.TaskID, n.TrackingID})
+		told = append(told, noticeJSON{next.lastNotice, n.DriverID, next.Person, n.Kind, n.TaskID, n.TrackingID})
 	}
 	return told, nil
 }
@@ -175,14 +178,16 @@ func (x *tx) appendNotices(app int64, e *tracking.Event) (told []noticeJSON, err
 const (
 	selectEvents    = `SELECT` + eventColumns + ` FROM events e INDEXED BY `
 	eventsByApp     = `events_by_app JOIN subjects s ON s.n = e.subject WHERE e.app = ?`
-	eventsBySubject = `events_by_subject JOIN subjects s ON s.n = e.subject WHERE e.subject = (SELECT n FROM subjects WHERE app = ? AND kind = ? AND id = ?)`
-	eventsInOrder   = ` AND e.n > ? ORDER BY e.n LIMIT ?`
+	eventsBySubject = `events_by_subject JOIN subjects s ON s.n = e.subject WHERE e.subject = (SELECT n FROM subjects
+		WHERE app = ? AND kind = ? AND id = ?)`
+	eventsInOrder = ` AND e.n > ? ORDER BY e.n LIMIT ?`
 
 	selectDead    = `SELECT` + eventColumns + ` FROM deliveries d`
 	deadByApp     = ` INDEXED BY deliveries_dead` + deadEvents + ` WHERE d.app = ? AND d.outbox = ? AND d.state = 2`
-	deadBySubject = deadEvents + ` WHERE d.subject = (SELECT n FROM subjects WHERE app = ? AND kind = ? AND id = ?) AND d.outbox = ? AND d.state = 2`
-	deadEvents    = ` JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject`
-	deadInOrder   = ` AND d.event > ? ORDER BY d.event LIMIT ?`
+	deadBySubject = deadEvents + ` WHERE d.subject = (SELECT n FROM subjects
+		WHERE app = ? AND kind = ? AND id = ?) AND d.outbox = ? AND d.state = 2`
+	deadEvents  = ` JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject`
+	deadInOrder = ` AND d.event > ? ORDER BY d.event LIMIT ?`
 
 	selectEventNumber = `SELECT n FROM events WHERE app = ? AND id = ?`
 )
@@ -202,8 +207,10 @@ func eventsQuery(app int64, f tracking.EventFilter, after int64) (query string, 
 }
 
 // Events implements [tracking.EventReader].
-func (s *Store) Events(ctx context.Context, app tracking.AppID, f tracking.EventFilter) (list []tracking.Event, more bool, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Events(
+	ctx context.Context, app tracking.AppID, f tracking.EventFilter,
+) (list []tracking.Event, more bool, err error) {
+	n, _ := s.apps.Number(app)
 	err = s.read(ctx, func(ctx context.Context) error {
 		var after int64
 		if f.After != "" {
@@ -227,14 +234,16 @@ func (s *Store) Events(ctx context.Context, app tracking.AppID, f tracking.Event
 }
 
 const (
-	// The feed's marks and its notices come from one statement, so that they fit each other. A feed without notices gives one row without an id.
+	// The feed's marks and its notices come from one statement, so that they fit each other. A feed
+	// without notices gives one row without an id.
 	selectNotices = `
-SELECT d.last_notice, d.purged_notice, n.id, n.kind, n.event_id, n.task_id, n.tracking_id, n.time
+SELECT d.person, d.last_notice, d.purged_notice, n.id, n.kind, n.event_id, n.task_id, n.tracking_id, n.time
 FROM drivers d LEFT JOIN notices n ON n.driver = d.seq AND n.id > ?
 WHERE d.app = ? AND d.id = ? ORDER BY n.id LIMIT ?`
 )
 
 type noticeRow struct {
+	Person       text
 	LastNotice   int64 `db:"last_notice"`
 	PurgedNotice int64 `db:"purged_notice"`
 	ID           sql.NullInt64
@@ -246,8 +255,10 @@ type noticeRow struct {
 }
 
 // Notices implements [tracking.EventReader].
-func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking.DriverID, after int64, limit int) (list []tracking.Notice, lost bool, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Notices(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, after int64, limit int,
+) (list []tracking.Notice, lost bool, err error) {
+	n, _ := s.apps.Number(app)
 	var rows []noticeRow
 	err = s.read(ctx, func(ctx context.Context) error {
 		return s.list(ctx, &rows, selectNotices, after, n, driver, max(limit, 1))
@@ -262,28 +273,64 @@ func (s *Store) Notices(ctx context.Context, app tracking.AppID, driver tracking
 	for _, r := range rows[:min(len(rows), limit)] {
 		if r.ID.Valid {
 			list = append(list, tracking.Notice{
-				ID: r.ID.Int64, DriverID: driver, Kind: tracking.NoticeKind(r.Kind), EventID: string(r.EventID),
-				TaskID: tracking.TaskID(r.TaskID), TrackingID: tracking.TrackingID(r.TrackingID), Time: r.Time.Time,
+				ID: r.ID.Int64, DriverID: driver, Person: string(r.Person), Kind: tracking.NoticeKind(r.Kind),
+				EventID: string(r.EventID),
+				TaskID:  tracking.TaskID(r.TaskID), TrackingID: tracking.TrackingID(r.TrackingID), Time: r.Time.Time,
 			})
 		}
 	}
 	return list, lost, nil
 }
 
+// What is due, and what is further ahead than it can be.
 const (
-	selectDueTrips      = `SELECT app, 'trip' AS kind, id, ttl AS at FROM trips INDEXED BY trips_due WHERE status = 1 AND ttl <= ? ORDER BY ttl LIMIT ?`
-	selectDueTripsInApp = `SELECT app, 'trip' AS kind, id, ttl AS at FROM trips INDEXED BY trips_due_by_app WHERE app = ? AND status = 1 AND ttl <= ? ORDER BY ttl LIMIT ?`
+	tripsDue       = `SELECT app, 'trip' AS kind, id, ttl AS at FROM trips INDEXED BY `
+	selectDueTrips = tripsDue + `trips_due WHERE status = 1 AND ttl <= ?1 UNION ALL ` + tripsDue + `trips_due
+		WHERE status = 1 AND ttl > ?2 ORDER BY at LIMIT ?3`
 
-	selectDueGeocodes = `
-SELECT app, 'task' AS kind, id, geocode_at AS at FROM tasks INDEXED BY tasks_to_geocode WHERE geocode_at IS NOT NULL AND geocode_at <= ?1
-UNION ALL
-SELECT app, 'trip', id, geocode_at FROM trips INDEXED BY trips_to_geocode WHERE geocode_at IS NOT NULL AND geocode_at <= ?1
-ORDER BY at LIMIT ?2`
-	selectDueGeocodesInApp = `
-SELECT app, 'task' AS kind, id, geocode_at AS at FROM tasks INDEXED BY tasks_to_geocode WHERE app = ?3 AND geocode_at IS NOT NULL AND geocode_at <= ?1
-UNION ALL
-SELECT app, 'trip', id, geocode_at FROM trips INDEXED BY trips_to_geocode WHERE app = ?3 AND geocode_at IS NOT NULL AND geocode_at <= ?1
-ORDER BY at LIMIT ?2`
+	selectDueTripsInApp = tripsDue + `trips_due_by_app WHERE app = ?4 AND status = 1 AND ttl <= ?1 UNION ALL ` +
+		tripsDue + `trips_due_by_app WHERE app = ?4 AND status = 1 AND ttl > ?2 ORDER BY at LIMIT ?3`
+	selectDueTripsOfDriver = tripsDue + `trips_due_by_driver
+		WHERE app = ?4 AND driver_id = ?5 AND status = 1 AND ttl <= ?1 UNION ALL ` +
+		tripsDue + `trips_due_by_driver WHERE app = ?4 AND driver_id = ?5 AND status = 1 AND ttl > ?2
+		ORDER BY at LIMIT ?3`
+
+	// There is one at most.
+	selectDueTripTracked = tripsDue + `trips_active WHERE app = ?4 AND tracking_id = ?5 AND status = 1
+		AND (ttl <= ?1 OR ttl > ?2) AND (driver_id = ?6 OR ?6 = '') LIMIT ?3`
+
+	tasksToGeocode = `SELECT app, 'task' AS kind, id, geocode_at AS at FROM tasks INDEXED BY tasks_to_geocode
+		WHERE geocode_at IS NOT NULL AND `
+	tripsToGeocode = `SELECT app, 'trip' AS kind, id, geocode_at AS at FROM trips INDEXED BY trips_to_geocode
+		WHERE geocode_at IS NOT NULL AND `
+
+	selectDueGeocodes = tasksToGeocode + `geocode_at <= ?1 UNION ALL ` + tasksToGeocode + `geocode_at > ?2 UNION ALL ` +
+		tripsToGeocode + `geocode_at <= ?1 UNION ALL ` + tripsToGeocode + `geocode_at > ?2 ORDER BY at LIMIT ?3`
+	selectDueGeocodesInApp = tasksToGeocode + `app = ?4 AND geocode_at <= ?1
+		UNION ALL ` + tasksToGeocode + `app = ?4 AND geocode_at > ?2 UNION ALL ` +
+		tripsToGeocode + `app = ?4 AND geocode_at <= ?1 UNION ALL ` + tripsToGeocode + `app = ?4 AND geocode_at > ?2
+		ORDER BY at LIMIT ?3`
+)
+
+const (
+	tasksDue            = `SELECT app, 'task' AS kind, id, due_at AS at FROM tasks INDEXED BY tasks_due WHERE due_at IS NOT NULL AND `
+	selectDueTasks      = tasksDue + `due_at <= ?1 UNION ALL ` + tasksDue + `due_at > ?2 ORDER BY at LIMIT ?3`
+	selectDueTasksInApp = tasksDue + `app = ?4 AND due_at <= ?1 UNION ALL ` + tasksDue + `app = ?4 AND due_at > ?2
+		ORDER BY at LIMIT ?3`
+)
+
+// What ended by then, of all applications or of one.
+const (
+	ended                  = `SELECT app, 'task' AS kind, id, completed_at AS at FROM tasks INDEXED BY `
+	personalEnded          = ended + `tasks_personal WHERE completed_at IS NOT NULL AND personal = 1 AND `
+	allEnded               = ended + `tasks_ended WHERE completed_at IS NOT NULL AND `
+	endedInApp             = ended + `tasks_by_completion WHERE completed_at IS NOT NULL AND `
+	selectDueContacts      = personalEnded + `completed_at <= ?1 UNION ALL ` + personalEnded + `completed_at > ?2 ORDER BY at LIMIT ?3`
+	selectDueContactsInApp = personalEnded + `app = ?4 AND completed_at <= ?1
+		UNION ALL ` + personalEnded + `app = ?4 AND completed_at > ?2 ORDER BY at LIMIT ?3`
+	selectDueDeletions      = allEnded + `completed_at <= ?1 UNION ALL ` + allEnded + `completed_at > ?2 ORDER BY at LIMIT ?3`
+	selectDueDeletionsInApp = endedInApp + `app = ?4 AND completed_at <= ?1
+		UNION ALL ` + endedInApp + `app = ?4 AND completed_at > ?2 ORDER BY at LIMIT ?3`
 )
 
 type dueRow struct {
@@ -294,22 +341,55 @@ type dueRow struct {
 }
 
 // Due implements [tracking.Store].
-func (s *Store) Due(ctx context.Context, q tracking.DueQuery) (list []tracking.Due, err error) {
-	before := q.Before.UnixMilli()
-	app, _ := s.apps.number(q.App)
+func (s *Store) Due(ctx context.Context, q tracking.DueQuery) ([]tracking.Due, error) {
+	key := func(d tracking.Due) claimedDue { return claimedDue{q.Kind, d} }
+	return claims.Take(&s.due, q.Claim, q.Limit, key, func(limit int) ([]tracking.Due, error) {
+		q.Limit = limit
+		return s.listDue(ctx, q)
+	})
+}
+
+// claimedDue names what was handed out.
+type claimedDue struct {
+	kind tracking.DueKind
+	tracking.Due
+}
+
+func (s *Store) listDue(ctx context.Context, q tracking.DueQuery) (list []tracking.Due, err error) {
+	beyond := int64(math.MaxInt64)
+	if !q.Beyond.IsZero() {
+		beyond = q.Beyond.UnixMilli()
+	}
+	app, _ := s.apps.Number(q.App)
 	var query string
-	var args []any
+	args := []any{q.Before.UnixMilli(), beyond, q.Limit}
 	switch {
 	case q.Kind == tracking.DueSilence:
 		return s.silent(ctx, q)
 	case q.Kind == tracking.DueTrips && q.App == "":
-		query, args = selectDueTrips, []any{before, q.Limit}
+		query = selectDueTrips
+	case q.Kind == tracking.DueTrips && q.TrackingID != "":
+		query, args = selectDueTripTracked, append(args, app, q.TrackingID, q.Driver)
+	case q.Kind == tracking.DueTrips && q.Driver == "":
+		query, args = selectDueTripsInApp, append(args, app)
 	case q.Kind == tracking.DueTrips:
-		query, args = selectDueTripsInApp, []any{app, before, q.Limit}
+		query, args = selectDueTripsOfDriver, append(args, app, q.Driver)
 	case q.Kind == tracking.DueGeocodes && q.App == "":
-		query, args = selectDueGeocodes, []any{before, q.Limit}
+		query = selectDueGeocodes
 	case q.Kind == tracking.DueGeocodes:
-		query, args = selectDueGeocodesInApp, []any{before, q.Limit, app}
+		query, args = selectDueGeocodesInApp, append(args, app)
+	case q.Kind == tracking.DueTasks && q.App == "":
+		query = selectDueTasks
+	case q.Kind == tracking.DueTasks:
+		query, args = selectDueTasksInApp, append(args, app)
+	case q.Kind == tracking.DueContacts && q.App == "":
+		query = selectDueContacts
+	case q.Kind == tracking.DueContacts:
+		query, args = selectDueContactsInApp, append(args, app)
+	case q.Kind == tracking.DueDeletions && q.App == "":
+		query = selectDueDeletions
+	case q.Kind == tracking.DueDeletions:
+		query, args = selectDueDeletionsInApp, append(args, app)
 	default:
 		return nil, errors.New("sqlite: unknown kind of what is due")
 	}
@@ -319,7 +399,7 @@ func (s *Store) Due(ctx context.Context, q tracking.DueQuery) (list []tracking.D
 			return err
 		}
 		list, err = convert(rows, func(r *dueRow) (tracking.Due, error) {
-			return tracking.Due{App: s.apps.id(r.App), Subject: tracking.Subject{Kind: r.Kind, ID: r.ID}}, nil
+			return tracking.Due{App: s.appOf(r.App), Subject: tracking.Subject{Kind: r.Kind, ID: r.ID}}, nil
 		})
 		return err
 	})

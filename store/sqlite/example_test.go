@@ -31,7 +31,9 @@ func Example() {
 			log.Fatal(err)
 		}
 		if id == "" {
-			task, err := svc.CreateTask(ctx, tracking.NewTask{Type: tracking.Drop, Drop: &tracking.Place{Address: "45 First Avenue"}})
+			task, err := svc.CreateTask(ctx, tracking.NewTask{
+				Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "45 First Avenue"},
+			})
 			if err != nil {
 				log.Fatal(err)
 			}

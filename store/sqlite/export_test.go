@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"strings"
 
 	"github.com/jmoiron/sqlx"
 
@@ -12,10 +13,24 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
-// WithVFS returns options for a store on another VFS, with another setting of synchronous and another size of the log.
+// WithVFS returns options for a store on another VFS, with another setting of synchronous and
+// another size of the log.
 func (o Options) WithVFS(name, synchronous string, checkpointPages int) *Options {
 	o.vfs, o.synchronous, o.checkpointPages = name, synchronous, checkpointPages
 	o.Logger = slog.New(slog.DiscardHandler)
+	return &o
+}
+
+// WithGroups returns options for a store that tells of each transaction: a letter for each change,
+// in order; v for a verb, s for a small batch of fixes, l for a large one.
+func (o Options) WithGroups(tell func(changes string)) *Options {
+	o.grouped = func(jobs []*job) {
+		var order strings.Builder
+		for _, j := range jobs {
+			order.WriteByte("vsl"[j.lane])
+		}
+		tell(order.String())
+	}
 	return &o
 }
 
@@ -51,50 +66,76 @@ func DriversQuery(f tracking.DriverFilter) Query {
 // Lookups are the other reads, by name.
 func Lookups() map[string]Query {
 	return map[string]Query{
-		"Task":                 query(selectTask, 1, "a"),
-		"TaskByKey":            query(selectTaskByKey, 1, "a"),
-		"TaskByLink":           query(selectTaskByLink, "a"),
-		"Waiting":              query(selectWaiting, 1, 1, 10),
-		"Waiting in app":       query(selectWaitingInApp, 1, 1, 1, 10),
-		"Trip":                 query(selectTrip, 1, "a"),
-		"ActiveTrip":           query(selectActiveTrip, 1, "a"),
-		"TripByLink":           query(selectTripByLink, "a"),
-		"InTrip":               query(selectInTrip, 1, "a", 1, 1),
-		"Request":              query(selectRequest, 1, "a", "a"),
-		"Requests":             query(selectRequests, 1, "a"),
-		"Fixes":                query(selectFixes, 1, "a", 1, 2, 10),
-		"Fixes newest":         query(selectFixesNewest, 1, "a", 1, 2, 10),
-		"FixLog.Before":        query(selectFixBefore, 1, 1),
-		"FixLog.Before good":   query(selectGoodFixBefore, 1, 1),
-		"FixLog.After":         query(selectFixesAfter, 1, 1, 4),
-		"Driver":               query(selectDriver, 1, "a"),
-		"DriverByToken app":    query(selectDriverByAppToken, "a"),
-		"DriverByToken ingest": query(selectDriverByIngestToken, "a"),
-		"Drivers by id":        query(selectDriversByID, `["a"]`, 1),
-		"index":                query(selectForIndex, 0, 10),
-		"Invite":               query(selectInvite, 1, "a"),
-		"InviteByHash":         query(selectInviteByHash, "a"),
-		"Keys":                 query(selectKeys, 1),
-		"KeyByHash":            query(selectKeyByHash, "a"),
-		"Events after":         query(selectEventNumber, 1, "a"),
-		"Notices":              query(selectNotices, 1, 1, "a", 10),
-		"LeaseEvents any":      query(selectAnyReady, "a", 1),
-		"LeaseEvents":          query(selectReady, "a", 1, "[]", 10),
-		"LeaseEvents queue":    query(selectQueue, 1, "a", 10),
-		"FinishEvents":         query(selectDelivery, "a", 1, "a"),
-		"FinishEvents head":    query(selectHead, 1, "a"),
-		"Due trips":            query(selectDueTrips, 1, 10),
-		"Due trips in app":     query(selectDueTripsInApp, 1, 1, 10),
-		"Due geocodes":         query(selectDueGeocodes, 1, 10),
-		"Due geocodes in app":  query(selectDueGeocodesInApp, 1, 10, 1),
-		"Purge fixes":          query(selectOldest, 1),
-		"Purge fixes of one":   query(deleteOld, 1, 1, 1, 10),
-		"Purge fixes turn":     query(selectTurn, 1, 1),
-		"Purge events":         query(purgeEvents, 1, 10),
-		"Purge dead events":    query(purgeDead, 1, 10),
-		"Purge notices":        query(selectOldNotices, 1, 10),
-		"Purge requests":       query(purgeRequests, 1, 10),
-		"Purge invites":        query(purgeInvites, 1, 10),
+		"Task":                    query(selectTask, 1, "a"),
+		"TaskByKey":               query(selectTaskByKey, 1, "a"),
+		"TaskByLink":              query(selectTaskByLink, "a"),
+		"TaskCounts":              query(countTasks, 1, 1, 1),
+		"Stats":                   query(selectStats, 0, 1),
+		"Stats of outboxes":       query(selectUndelivered),
+		"Place":                   query(selectPlace, 1, 1, 2),
+		"Task to change":          query(selectTaskIndexed, 1, "a"),
+		"Tasks by id":             query(selectTasksByID, `["a"]`, 1),
+		"index of the waiting":    query(selectWaitingForIndex, 0, 0, 10),
+		"Trip":                    query(selectTrip, 1, "a"),
+		"ActiveTrip":              query(selectActiveTrip, 1, "a"),
+		"TripByLink":              query(selectTripByLink, "a"),
+		"KeptFixes":               query(selectKept, 1, "a", 1, 1, "p", 1),
+		"KeptFixes, newest first": query(selectKeptNewest, 1, "a", 1, 1, "p", 1),
+		"InTrip":                  query(selectInTrip, 1, "a", 1, 1, "p"),
+		"Request":                 query(selectRequest, 1, "a", "a"),
+		"Requests":                query(selectRequests, 1, "a"),
+		"Fixes":                   query(selectFixes, 1, "a", 1, 2, "p", 10),
+		"Fixes newest":            query(selectFixesNewest, 1, "a", 1, 2, "p", 10),
+		"FixLog.Before":           query(selectFixesBefore, 1, 1, 8),
+		"FixLog.From":             query(selectFixesFrom, 1, 1, 8),
+		"FixLog.Mark":             query(updateFixMark, 1, 1, 1),
+		"Purge fixes good":        query(selectGoodBefore, 1, 1),
+		"Driver":                  query(selectDriver, 1, "a"),
+		"DriverByToken app":       query(selectDriverByAppToken, "a"),
+		"DriverByToken ingest":    query(selectDriverByIngestToken, "a"),
+		"Drivers by id":           query(selectDriversByID, `["a"]`, 1),
+		"index":                   query(selectForIndex, 0, 10),
+		"Invite codes":            query(selectInviteCodes, 1),
+		"Invite code held":        query(selectCodeHeld, "a", 1, 1),
+		"Invite":                  query(selectInvite, 1, "a"),
+		"InviteByHash":            query(selectInviteByHash, "a"),
+		"Keys":                    query(selectKeys, 1),
+		"KeyByHash":               query(selectKeyByHash, "a"),
+		"Events after":            query(selectEventNumber, 1, "a"),
+		"Notices":                 query(selectNotices, 1, 1, "a", 10),
+		"LeaseEvents due":         query(selectAnyDue, "a", 1, 2, 3),
+		"LeaseEvents apps":        query(selectReadyApps, "a"),
+		"LeaseEvents":             query(selectReady, "a", 1, 10),
+		"LeaseEvents late leases": query(selectWrongLeases, "a", 1, 10),
+		"LeaseEvents late":        query(selectWrongRetries, "a", 1, 10),
+		"LeaseEvents come due":    query(selectDueQueues, "a", 1, 10),
+		"LeaseEvents queue":       query(selectQueue, 1, "a", 10),
+		"FinishEvents":            query(selectDelivery, "a", 1, "a"),
+		"FinishEvents head":       query(selectHead, 1, "a"),
+		"FixLog.Forget":           query(deleteFixesAfter, 1, 1),
+		"Memo":                    query(selectMemo, "a"),
+		"Due trips":               query(selectDueTrips, 1, 2, 10),
+		"Due trips in app":        query(selectDueTripsInApp, 1, 2, 10, 1),
+		"Due trips of driver":     query(selectDueTripsOfDriver, 1, 2, 10, 1, "a"),
+		"Due trip tracked":        query(selectDueTripTracked, 1, 2, 10, 1, "a", ""),
+		"Due geocodes":            query(selectDueGeocodes, 1, 2, 10),
+		"Due geocodes in app":     query(selectDueGeocodesInApp, 1, 2, 10, 1),
+		"Due tasks":               query(selectDueTasks, 1, 2, 10),
+		"Due tasks in app":        query(selectDueTasksInApp, 1, 2, 10, 1),
+		"File":                    query(selectFile, 1, "a"),
+		"Files delete":            query(deleteFile, 1, "a"),
+		"Purge files":             query(purgeOrphans, 1, 10),
+		"Purge files named":       query(keepNamed, 1, 10),
+		"Purge erased":            query(deleteErasedFixes, 1, 1, 10),
+		"Purge erased notices":    query(deleteErasedNotices, 1, 1, 10),
+		"Purge fixes":             query(selectOldest, 1),
+		"Purge fixes of one":      query(deleteOld, 1, 1, 1, 10),
+		"Purge fixes turn":        query(selectTurn, 1, 1),
+		"Purge events":            query(purgeEvents, 1, 10),
+		"Purge dead events":       query(purgeDead, 1, 10),
+		"Purge notices":           query(selectOldNotices, 1, 10),
+		"Purge requests":          query(purgeRequests, 1, 10),
+		"Purge invites":           query(purgeInvites, 1, 10),
 	}
 }
 
@@ -103,16 +144,16 @@ func (s *Store) Reader() (*sqlx.DB, error) { return s.readers, nil }
 
 // LimitPages makes SQLite say that the disk is full when the file has that many pages.
 func (s *Store) LimitPages(n int) error {
-	return s.write(context.Background(), false, func(x *tx) error {
+	return s.write(context.Background(), change{apply: func(x *tx) error {
 		var now int
 		err := x.get(&now, fmt.Sprintf("PRAGMA max_page_count = %d", n))
 		return err
-	})
+	}})
 }
 
 // ReadDrivers reads drivers' rows as a list by distance does.
 func (s *Store) ReadDrivers(ctx context.Context, app tracking.AppID, ids []tracking.DriverID) error {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	return s.read(ctx, func(ctx context.Context) error {
 		_, err := s.driversByID(ctx, n, ids)
 		return err
@@ -121,6 +162,9 @@ func (s *Store) ReadDrivers(ctx context.Context, app tracking.AppID, ids []track
 
 // Index is an application's part of the index.
 func (s *Store) Index(app tracking.AppID) *nearby.Index {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	return s.index.of(n)
 }
+
+// Queued is how many changes wait for the writer.
+func (s *Store) Queued() int { return s.writer.waiting() }

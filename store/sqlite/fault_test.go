@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -38,18 +39,20 @@ type faultyRun struct {
 	ledger ledger
 }
 
-// runFaulty opens a store, works and closes it. The n-th operation on the disk fails, and with forever all after it.
+// runFaulty opens a store, works and closes it. The n-th operation on the disk fails, and with
+// forever all after it.
 func runFaulty(t testing.TB, v *powervfs.VFS, path string, n int, forever bool) *faultyRun {
 	t.Helper()
 	r := &faultyRun{during: "open"}
-	phase := r.during
+	var phase atomic.Value // what is under way; the store's own goroutines work on the disk too
+	phase.Store(r.during)
 	v.SetFault(func(op powervfs.Op) int32 {
 		r.ops++
 		if n == 0 || r.ops < n || r.ops > n && !forever {
 			return 0
 		}
 		if r.hit == nil {
-			r.hit, r.during = &op, phase
+			r.hit, r.during = &op, phase.Load().(string)
 		}
 		return failing[op.Kind]
 	})
@@ -59,10 +62,11 @@ func runFaulty(t testing.TB, v *powervfs.VFS, path string, n int, forever bool) 
 		r.told = true
 		return r
 	}
-	phase = "work"
+	phase.Store("work")
 	w := newWorkload(t, s, &r.ledger)
 	w.failf = func(err error) {
-		if !errors.Is(err, tracking.ErrUnavailable) && !errors.Is(err, tracking.ErrNotFound) && !errors.Is(err, tracking.ErrConflict) {
+		if !errors.Is(err, tracking.ErrUnavailable) && !errors.Is(err, tracking.ErrNotFound) &&
+			!errors.Is(err, tracking.ErrConflict) {
 			t.Errorf("operation %d (%v): the caller got %v", n, r.hit, err)
 		}
 	}
@@ -71,7 +75,7 @@ func runFaulty(t testing.TB, v *powervfs.VFS, path string, n int, forever bool) 
 	}
 	r.told = w.failed > 0 || w.logged.Load() > 0
 	r.halted = s.Health() != nil
-	phase = "close"
+	phase.Store("close")
 	if err := s.Close(); err != nil {
 		r.told = true
 	}
@@ -95,12 +99,12 @@ func TestFaults(t *testing.T) {
 		return path
 	}
 	total := runFaulty(t, v, prepare(), 0, false).ops
-	every := 1
+	every := total / 40
 	switch {
 	case raceDetector:
 		every = total / 10
-	case !long():
-		every = total / 40
+	case long():
+		every = 5
 	}
 	ignore := goleak.IgnoreCurrent()
 
@@ -113,13 +117,15 @@ func TestFaults(t *testing.T) {
 			if r.hit == nil {
 				continue // the workload has taken another course
 			}
-			where := fmt.Sprintf("%v of %q during %s", r.hit.Kind, strings.TrimPrefix(r.hit.File, "tracking.db"), r.during)
+			where := fmt.Sprintf("%v of %q during %s", r.hit.Kind, strings.TrimPrefix(r.hit.File, "tracking.db"),
+				r.during)
 			if r.told {
 				told++
 			} else {
 				quiet[where]++
 			}
-			commits := strings.HasSuffix(r.hit.File, "-wal") && (r.hit.Kind == powervfs.Write || r.hit.Kind == powervfs.Sync)
+			commits := strings.HasSuffix(r.hit.File, "-wal") &&
+				(r.hit.Kind == powervfs.Write || r.hit.Kind == powervfs.Sync)
 			if commits && r.during == "work" && !r.told && !r.halted {
 				t.Errorf("operation %d failed, %s, and nobody was told", n, where)
 			}
@@ -128,7 +134,8 @@ func TestFaults(t *testing.T) {
 			}
 			missing, err := checkImage(t.Context(), path, &r.ledger, len(r.ledger.facts))
 			if err != nil {
-				t.Errorf("operation %d failed (for ever: %v), %s: %d of %d acknowledged are lost: %v", n, forever, where, missing, len(r.ledger.facts), err)
+				t.Errorf("operation %d failed (for ever: %v), %s: %d of %d acknowledged are lost: %v", n, forever,
+					where, missing, len(r.ledger.facts), err)
 			}
 			if err := goleak.Find(ignore); err != nil {
 				t.Fatalf("operation %d failed, %s: %v", n, where, err)
@@ -150,7 +157,8 @@ func once(kind powervfs.Kind, suffix string, code int32) powervfs.Fault {
 	}
 }
 
-// TestFailedSync has one sync fail, and no other: nothing more is written until the store is opened again.
+// TestFailedSync has one sync fail, and no other: nothing more is written until the store is opened
+// again.
 func TestFailedSync(t *testing.T) {
 	v := registerVFS(t, "failed-sync")
 	path := filepath.Join(fastDir(t), "tracking.db")
@@ -164,7 +172,7 @@ func TestFailedSync(t *testing.T) {
 		return &tracking.Changeset{Tasks: []tracking.Task{{ID: id, CreatedAt: start}}}
 	}
 	for _, id := range []tracking.TaskID{"unknown", "refused"} {
-		if err := s.Commit(t.Context(), app, cs(id)); !errors.Is(err, tracking.ErrUnavailable) {
+		if _, err := s.Commit(t.Context(), app, cs(id)); !errors.Is(err, tracking.ErrUnavailable) {
 			t.Errorf("Commit %s: got error %v, want ErrUnavailable", id, err)
 		}
 	}
@@ -185,7 +193,8 @@ func TestFailedSync(t *testing.T) {
 	}
 }
 
-// TestFailedWrite has the disk fail and be full for a while: the change is refused, reads go on, and writing resumes by itself.
+// TestFailedWrite has the disk fail and be full for a while: the change is refused, reads go on,
+// and writing resumes by itself.
 func TestFailedWrite(t *testing.T) {
 	for name, code := range map[string]int32{"error": codes.SQLITE_IOERR_WRITE, "full": codes.SQLITE_FULL} {
 		t.Run(name, func(t *testing.T) {
@@ -200,7 +209,9 @@ func TestFailedWrite(t *testing.T) {
 				return 0
 			})
 			for range 3 {
-				err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{{ID: "refused", CreatedAt: start}}})
+				_, err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{{
+					ID: "refused", CreatedAt: start,
+				}}})
 				if !errors.Is(err, tracking.ErrUnavailable) {
 					t.Errorf("got error %v, want ErrUnavailable", err)
 				}
@@ -218,15 +229,18 @@ func TestFailedWrite(t *testing.T) {
 	}
 }
 
-// TestDamageMet damages a page of a running store's file: who reads it is told, Health says so, and nothing more is written.
+// TestDamageMet damages a page of a running store's file: who reads it is told, Health says so, and
+// nothing more is written.
 func TestDamageMet(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, nil)
 	var cs tracking.Changeset
 	for i := range 2000 {
-		cs.Tasks = append(cs.Tasks, tracking.Task{ID: tracking.TaskID(fmt.Sprintf("task-%04d", i)), Notes: strings.Repeat("n", 200), CreatedAt: start})
+		cs.Tasks = append(cs.Tasks, tracking.Task{
+			ID: tracking.TaskID(fmt.Sprintf("task-%04d", i)), Notes: strings.Repeat("n", 200), CreatedAt: start,
+		})
 	}
-	if err := s.Commit(t.Context(), app, &cs); err != nil {
+	if _, err := s.Commit(t.Context(), app, &cs); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
@@ -246,12 +260,13 @@ func TestDamageMet(t *testing.T) {
 	if err := s.Health(); !errors.Is(err, sqlite.ErrDamaged) {
 		t.Errorf("Health: %v", err)
 	}
-	if err := s.Commit(t.Context(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("Commit: %v", err)
 	}
 }
 
-// TestIndexCannotBeFilled has the drivers' rows unreadable for a while: everything else is served, and who is near is known once they can be read.
+// TestIndexCannotBeFilled has the drivers' rows unreadable for a while: everything else is served,
+// and who is near is known once they can be read.
 func TestIndexCannotBeFilled(t *testing.T) {
 	v := registerVFS(t, "index")
 	path := filepath.Join(fastDir(t), "tracking.db")
@@ -260,15 +275,17 @@ func TestIndexCannotBeFilled(t *testing.T) {
 	for i := range 3000 {
 		id := tracking.DriverID(fmt.Sprintf("driver-%04d", i))
 		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Name: strings.Repeat("n", 200), CreatedAt: start})
-		cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: id, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{Time: start}}})
+		cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+			DriverID: id, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{Time: start}},
+		})
 	}
-	if err := s.Commit(t.Context(), app, cs); err != nil {
+	if _, err := s.Commit(t.Context(), app, cs); err != nil {
 		t.Fatal(err)
 	}
 	commitTask(t, s, "a")
 	closeStore(t, s)
 
-	const schema = 300 << 10 // bytes; the tables' first pages are before it
+	const schema = 500 << 10 // bytes; the tables' first pages are before it
 	v.SetFault(func(op powervfs.Op) int32 {
 		if op.Kind == powervfs.Read && op.File == "tracking.db" && op.Offset > schema {
 			return codes.SQLITE_IOERR_READ
@@ -278,7 +295,9 @@ func TestIndexCannotBeFilled(t *testing.T) {
 	s = open(t, path, sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000))
 	defer func() { closeStore(t, s) }()
 	near := func() (int, error) {
-		list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: new(tracking.LngLat), Page: tracking.Page{Limit: 5}})
+		list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{
+			Near: new(tracking.LngLat), Page: tracking.Page{Limit: 5},
+		})
 		return len(list), err
 	}
 	if n, err := near(); !errors.Is(err, tracking.ErrUnavailable) {

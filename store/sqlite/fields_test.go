@@ -13,13 +13,15 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// filled is a value none of whose fields is zero, n apart from others of its type: a field that is added to a row is kept, or missed here.
+// filled is a value none of whose fields is zero, n apart from others of its type: a field that is
+// added to a row is kept, or missed here.
 func filled[T any](n int) T {
 	var v T
 	fill(reflect.ValueOf(&v).Elem(), &n)
 	return v
 }
 
+// fill sets every field inside v to a value of its own.
 func fill(v reflect.Value, n *int) {
 	*n++
 	switch v.Kind() {
@@ -62,7 +64,8 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
-// TestEveryField writes rows with every field set, changes every field, and reads them back from the reopened file.
+// TestEveryField writes rows with every field set, changes every field, and reads them back from
+// the reopened file.
 func TestEveryField(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, nil)
@@ -75,31 +78,38 @@ func TestEveryField(t *testing.T) {
 	var created [4]time.Time
 	for version := range int64(2) {
 		n := int(version) * 1000
-		task, trip, driver, invite := filled[tracking.Task](n), filled[tracking.Trip](n), filled[tracking.Driver](n), filled[tracking.Invite](n)
-		key, request, event, fix := filled[tracking.Key](n), filled[tracking.Request](n), filled[tracking.Event](n), filled[tracking.Fix](n)
+		task, trip, driver, invite := filled[tracking.Task](n), filled[tracking.Trip](n), filled[tracking.Driver](n),
+			filled[tracking.Invite](n)
+		key, request, event, fix := filled[tracking.Key](n), filled[tracking.Request](n), filled[tracking.Event](n),
+			filled[tracking.Fix](n)
 		task.ID, trip.ID, driver.ID, invite.DriverID, key.ID = "task", "trip", "driver", "driver", "key"
 		request.RequestID = tracking.RequestID{DriverID: "driver", TrackingID: "x"}
-		task.Version, trip.Version, driver.Version, invite.Version, key.Version = version, version, version, version, version
+		task.Version, trip.Version, driver.Version, invite.Version, key.Version = version, version, version, version,
+			version
 		event.ID = fmt.Sprint("event ", version)
 		event.Notices = event.Notices[:1]
 		event.Notices[0].DriverID = "driver"
 		cs := &tracking.Changeset{
-			Tasks: []tracking.Task{task}, Trips: []tracking.Trip{trip}, Drivers: []tracking.Driver{driver}, Invites: []tracking.Invite{invite},
-			Keys: []tracking.Key{key}, Push: []tracking.Request{request}, Events: []tracking.Event{event},
-			Fixes: []tracking.FixBatch{{DriverID: "driver", SeenAt: start.Add(time.Hour), Fixes: []tracking.Fix{fix}}},
+			Tasks: []tracking.Task{task}, Trips: []tracking.Trip{trip}, Drivers: []tracking.Driver{driver},
+			Invites: []tracking.Invite{invite}, Keys: []tracking.Key{key}, Requests: []tracking.Request{request},
+			Events: []tracking.Event{event},
+			Fixes:  []tracking.FixBatch{{DriverID: "driver", SeenAt: start.Add(time.Hour), Fixes: []tracking.Fix{fix}}},
 		}
-		if err := s.Commit(t.Context(), app, cs); err != nil {
+		if _, err := s.Commit(t.Context(), app, cs); err != nil {
 			t.Fatal(err)
 		}
 		closeStore(t, s)
 		s = open(t, path, nil)
 
-		task.Version, trip.Version, driver.Version, invite.Version, key.Version = version+1, version+1, version+1, version+1, version+1
-		event.Notices[0].EventID, event.Notices[0].Time = event.ID, event.RecordedAt
+		task.Version, trip.Version, driver.Version, invite.Version, key.Version = version+1, version+1, version+1,
+			version+1, version+1
+		event.Notices[0].Person, event.Notices[0].EventID = driver.Person, event.ID
+		event.Notices[0].Time = event.RecordedAt
 		if version == 0 {
 			created = [4]time.Time{task.CreatedAt, trip.CreatedAt, driver.CreatedAt, invite.CreatedAt}
 		}
-		task.CreatedAt, trip.CreatedAt, driver.CreatedAt, invite.CreatedAt = created[0], created[1], created[2], created[3]
+		task.CreatedAt, trip.CreatedAt, driver.CreatedAt, invite.CreatedAt = created[0], created[1], created[2],
+			created[3]
 		compare := func(what string, got, want any, err error) {
 			t.Helper()
 			if err != nil {

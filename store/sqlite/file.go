@@ -21,7 +21,8 @@ import (
 // applicationID marks a file as ours, in the place that SQLite's header has for that: "trak".
 const applicationID = 0x7472616b
 
-// oldestSQLite is the first version without a fault in the reset of the log that could damage a file.
+// oldestSQLite is the first version without a fault in the reset of the log that could damage a
+// file.
 var oldestSQLite = [3]int{3, 51, 3}
 
 // connect opens a pool on the file. An empty path is the memory of name.
@@ -42,7 +43,8 @@ func (c connect) uri() string {
 	return u.String()
 }
 
-// dsn is the data source name. In it the path is escaped, so that it may hold every character; pragmas run in their order.
+// dsn is the data source name. In it the path is escaped, so that it may hold every character;
+// pragmas run in their order.
 func (c connect) dsn() string {
 	q := url.Values{"_txlock": {"immediate"}, "_dqs": {"0"}, "_defensive": {"1"}}
 	if c.path == "" {
@@ -86,6 +88,7 @@ func (s *Store) writing() connect {
 		"wal_autocheckpoint(0)", // the writer does it, and looks at the result
 		fmt.Sprintf("journal_size_limit(%d)", maxLog),
 		"foreign_keys(1)",
+		"secure_delete(1)",
 	)}
 }
 
@@ -107,6 +110,8 @@ func (s *Store) openMemory() error {
 	return nil
 }
 
+// openFile looks at what is at the path, locks it, and opens it, in the order in which each step is
+// safe by those before.
 func (s *Store) openFile(path string) (err error) {
 	refuse := func(err error, advice string) error { return &OpenError{Path: path, Err: err, Advice: advice} }
 	if path == "" || strings.ContainsRune(path, 0) {
@@ -122,10 +127,11 @@ func (s *Store) openFile(path string) (err error) {
 	if st, err := os.Stat(s.path); err == nil && !st.Mode().IsRegular() {
 		return refuse(ErrPath, "It is not a file; give the path of one, or of one to create.")
 	}
+	const inUse = "Stop the other one, or give each its own file."
 	s.unlock, err = lockFile(s.path + "-lock")
 	switch {
 	case errors.Is(err, ErrInUse):
-		return refuse(ErrInUse, "Stop the other one, or give each its own file.")
+		return refuse(ErrInUse, inUse)
 	case err != nil:
 		return refuse(err, "A lock file is kept beside the file; the directory must be writable.")
 	}
@@ -135,9 +141,18 @@ func (s *Store) openFile(path string) (err error) {
 		}
 	}()
 
+	// Before anything of the file is read: see lockInode. A file that is not there has no other
+	// name either.
+	locked := s.lockInode()
+	if errors.Is(locked, ErrInUse) {
+		return refuse(ErrInUse, inUse)
+	}
 	found, err := s.inspect()
 	if err == nil && !found {
 		err = s.create()
+	}
+	if err == nil && locked != nil {
+		err = s.lockInode()
 	}
 	var known *OpenError
 	if errors.As(err, &known) {
@@ -158,7 +173,19 @@ func (s *Store) openFile(path string) (err error) {
 	return nil
 }
 
-// realPath is where path leads, absolute and without links, so that the lock lies beside the file itself.
+// lockInode takes the lock on the file itself, to be given back with the one beside it.
+func (s *Store) lockInode() error {
+	release, err := lockInode(s.path)
+	if err != nil {
+		return err
+	}
+	beside := s.unlock
+	s.unlock = func() error { return errors.Join(release(), beside()) }
+	return nil
+}
+
+// realPath is where path leads, absolute and without links, so that the lock lies beside the file
+// itself.
 func realPath(path string) (string, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -178,7 +205,8 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)), nil
 }
 
-// inspect reports whether the file is there, and refuses one that is not ours, without changing a byte of it.
+// inspect reports whether the file is there, and refuses one that is not ours, without changing a
+// byte of it.
 func (s *Store) inspect() (found bool, err error) {
 	refuse := func(err error, advice string) error { return &OpenError{Path: s.path, Err: err, Advice: advice} }
 	const (
@@ -212,7 +240,9 @@ func (s *Store) inspect() (found bool, err error) {
 		return false, e
 	}
 	tooNew := func(v int) error {
-		return refuse(ErrNewer, fmt.Sprintf("It has version %d, and this program knows %d. Use a newer program, or restore the copy made before the update.", v, latest))
+		return refuse(ErrNewer,
+			fmt.Sprintf("It has version %d, and this program knows %d. "+
+				"Use a newer program, or restore the copy made before the update.", v, latest))
 	}
 	switch {
 	case n == 0 && err == io.EOF:
@@ -270,7 +300,8 @@ func pagesOf(header []byte) int64 {
 	return int64(binary.BigEndian.Uint32(header[28:])) * pageSize
 }
 
-// create makes the file under another name first, so that under its own it is there as a whole or not at all.
+// create makes the file under another name first, so that under its own it is there as a whole or
+// not at all.
 func (s *Store) create() (err error) {
 	temp := s.path + "-new"
 	if err := removeFiles(temp); err != nil { // of an attempt that was cut short
@@ -341,7 +372,7 @@ func (s *Store) prepare(r connect) error {
 		return s.copyTo(ctx, name)
 	}
 	if s.path != "" {
-		if err := s.writer.settle(s.writer.db.Get); err != nil && primary(err) != codes.SQLITE_FULL {
+		if err := s.writer.syncLog(s.writer.db.Get); err != nil && primary(err) != codes.SQLITE_FULL {
 			return err
 		}
 	}
@@ -358,7 +389,7 @@ func (s *Store) prepare(r connect) error {
 		return err
 	}
 	for _, a := range apps {
-		s.apps.add(a.N, a.ID)
+		s.apps.Add(a.N, a.ID)
 	}
 	return nil
 }
@@ -377,7 +408,8 @@ func checkSQLite(ctx context.Context, db *sqlx.DB) error {
 			break
 		}
 		if v[i] < want {
-			return fmt.Errorf("sqlite: SQLite %s is linked in; version %d.%d.%d or newer is needed", text, oldestSQLite[0], oldestSQLite[1], oldestSQLite[2])
+			return fmt.Errorf("sqlite: SQLite %s is linked in; version %d.%d.%d or newer is needed", text,
+				oldestSQLite[0], oldestSQLite[1], oldestSQLite[2])
 		}
 	}
 	return nil

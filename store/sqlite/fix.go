@@ -1,31 +1,35 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"iter"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 const (
 	fixColumns = ` time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted`
 
-	upsertFix = `
-INSERT INTO fixes (driver, mark,` + fixColumns + `) VALUES (?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (driver, time) DO UPDATE SET mark = CASE WHEN mark < 0 THEN -excluded.mark ELSE excluded.mark END`
+	insertFix = `INSERT INTO fixes (driver, mark,` + fixColumns + `) VALUES (?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-	selectFixMark       = `SELECT mark FROM fixes WHERE driver = ? AND time = ?`
-	deleteFix           = `DELETE FROM fixes WHERE driver = ? AND time = ?`
-	selectFixBefore     = `SELECT abs(mark) AS mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time < ? ORDER BY time DESC LIMIT 1`
-	selectGoodFixBefore = `SELECT abs(mark) AS mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time < ? AND abs(mark) <> 3 ORDER BY time DESC LIMIT 1`
-	selectFixesAfter    = `SELECT abs(mark) AS mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time > ? ORDER BY time LIMIT ?`
+	deleteFixesAfter = `DELETE FROM fixes WHERE driver = ? AND time > ?`
+
+	updateFixMark = `UPDATE fixes SET mark = CASE WHEN mark < 0 THEN -?1 ELSE ?1 END WHERE driver = ?2 AND time = ?3`
+
+	selectFixesBefore = `SELECT mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time < ?
+		ORDER BY time DESC LIMIT ?`
+	selectFixesFrom = `SELECT mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time >= ?
+		ORDER BY time LIMIT ?`
 
 	// A trip without a start began at the zero time.
 	selectInTrip = `
 SELECT EXISTS (SELECT 1 FROM trips INDEXED BY trips_by_window
-	WHERE app = ? AND driver_id = ? AND covers_until >= ? AND coalesce(started_at, -62135596800000) <= ?)`
+	WHERE app = ? AND driver_id = ? AND covers_until >= ? AND coalesce(started_at, -62135596800000) <= ?
+		AND person = ?)`
 )
 
 type keptFixRow struct {
@@ -33,7 +37,10 @@ type keptFixRow struct {
 	Mark tracking.FixMark
 }
 
-func (r *keptFixRow) kept() tracking.KeptFix { return tracking.KeptFix{Fix: r.fix(), Mark: r.Mark} }
+// kept reads a mark that is below zero once the fix was purged.
+func (r *keptFixRow) kept() tracking.KeptFix {
+	return tracking.KeptFix{Fix: r.fix(), Mark: max(r.Mark, -r.Mark), Purged: r.Mark < 0}
+}
 
 // fixLog is a driver's fixes inside the writer's transaction.
 type fixLog struct {
@@ -47,78 +54,66 @@ var _ tracking.FixLog = (*fixLog)(nil)
 
 func (l *fixLog) InTrip(t time.Time) (in bool, err error) {
 	ms := t.UnixMilli()
-	err = l.get(&in, selectInTrip, l.app, l.driver.ID, ms, ms)
+	err = l.get(&in, selectInTrip, l.app, l.driver.ID, ms, ms, l.driver.Person)
 	return in, err
 }
 
-// Has removes a purged fix of that time: the caller is about to put another one there.
-func (l *fixLog) Has(t time.Time) (bool, error) {
-	var mark int
-	found, err := l.find(&mark, selectFixMark, l.driver.Seq, t.UnixMilli())
-	if err != nil || !found {
-		return false, err
-	}
-	if mark < 0 {
-		return false, l.exec(deleteFix, l.driver.Seq, t.UnixMilli())
-	}
-	return true, nil
+func (l *fixLog) Before(t time.Time, n int) ([]tracking.KeptFix, error) {
+	return l.kept(selectFixesBefore, t, n)
 }
 
-func (l *fixLog) Before(t time.Time, good bool) (f tracking.KeptFix, ok bool, err error) {
-	query := selectFixBefore
-	if good {
-		query = selectGoodFixBefore
-	}
-	var r keptFixRow
-	ok, err = l.find(&r, query, l.driver.Seq, t.UnixMilli())
-	return r.kept(), ok, err
+func (l *fixLog) From(t time.Time, n int) ([]tracking.KeptFix, error) {
+	return l.kept(selectFixesFrom, t, n)
 }
 
-// After reads in growing chunks: mostly the caller stops after one or two.
-func (l *fixLog) After(t time.Time) iter.Seq2[tracking.KeptFix, error] {
-	return func(yield func(tracking.KeptFix, error) bool) {
-		for after, limit := t.UnixMilli(), 4; ; limit = min(2*limit, 1024) {
-			var rows []keptFixRow
-			if err := l.list(&rows, selectFixesAfter, l.driver.Seq, after, limit); err != nil {
-				yield(tracking.KeptFix{}, err)
-				return
-			}
-			for i := range rows {
-				if !yield(rows[i].kept(), nil) {
-					return
-				}
-			}
-			if len(rows) < limit {
-				return
-			}
-			after = rows[len(rows)-1].Time.Int64
+func (l *fixLog) kept(query string, t time.Time, n int) ([]tracking.KeptFix, error) {
+	var rows []keptFixRow
+	if err := l.list(&rows, query, l.driver.Seq, t.UnixMilli(), n); err != nil {
+		return nil, err
+	}
+	list := make([]tracking.KeptFix, len(rows))
+	for i := range rows {
+		list[i] = rows[i].kept()
+	}
+	return list, nil
+}
+
+func (l *fixLog) Put(fixes []tracking.KeptFix) error {
+	for _, f := range fixes {
+		l.args = appendFix(append(l.args[:0], l.driver.Seq, f.Mark), f.Fix)
+		if err := l.exec(insertFix, l.args...); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
-func (l *fixLog) Put(f tracking.KeptFix) error {
-	l.args = appendFix(append(l.args[:0], l.driver.Seq, f.Mark), f.Fix)
-	return l.exec(upsertFix, l.args...)
+func (l *fixLog) Forget(t time.Time) error {
+	return l.exec(deleteFixesAfter, l.driver.Seq, t.UnixMilli())
+}
+
+func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
+	for _, f := range fixes {
+		if err := l.exec(updateFixMark, f.Mark, l.driver.Seq, f.Time.UnixMilli()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 const (
 	insertPosition = `
-INSERT INTO positions (driver, oldest_at, seen_at,
-	fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_speed, fix_bearing, fix_battery, fix_trusted,
-	cand_time, cand_lng, cand_lat, cand_event_id, cand_accuracy, cand_speed, cand_bearing, cand_battery, cand_trusted)
-VALUES (?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+INSERT INTO positions (driver, oldest_at, seen_at, skew_least, skew_recent, skew_arrivals, unread, rewrites, tail,
+	fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_speed, fix_bearing, fix_battery, fix_trusted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-	updateSeen = `UPDATE positions SET seen_at = ? WHERE driver = ?`
-
-	updateFix = `
-UPDATE positions SET seen_at = ?,
-	fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?, fix_battery = ?, fix_trusted = ?
-WHERE driver = ?`
+	updateSeen = `UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?,
+		rewrites = ? WHERE driver = ?`
 
 	updatePosition = `
-UPDATE positions SET seen_at = ?,
-	fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?, fix_battery = ?, fix_trusted = ?,
-	cand_time = ?, cand_lng = ?, cand_lat = ?, cand_event_id = ?, cand_accuracy = ?, cand_speed = ?, cand_bearing = ?, cand_battery = ?, cand_trusted = ?
+UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?, rewrites = ?,
+	tail = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?,
+	fix_battery = ?, fix_trusted = ?
 WHERE driver = ?`
 
 	updateOldest = `UPDATE positions SET oldest_at = ? WHERE driver = ?`
@@ -132,6 +127,13 @@ func appendMaybeFix(args []any, f tracking.Fix) []any {
 	return appendFix(args, f)
 }
 
+// appendSeen appends the columns of what an arrival says: seen_at, skew_least, skew_recent,
+// skew_arrivals, unread, rewrites.
+func appendSeen(args []any, p tracking.Position) []any {
+	return append(args, millis(p.SeenAt), readingValue(p.Skew.Least), readingValue(p.Skew.Recent), p.Skew.Arrivals,
+		p.Unread, p.Rewrites)
+}
+
 // record keeps a batch whose times are whole milliseconds.
 func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 	k := driverKey{app, b.DriverID}
@@ -142,15 +144,17 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 	if old == nil {
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
-	log := &fixLog{tx: x, app: app, driver: old}
-	pos, outcomes, err := b.Record(log, old.Driver)
+	rec, err := b.Record(&fixLog{tx: x, app: app, driver: old}, old.Driver)
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
 	next := *old
-	next.Position = pos
-	for i, o := range outcomes {
-		if o == tracking.FixJump || o == tracking.FixLate || o == tracking.FixLive {
+	next.Position = rec.Driver.Position
+	if !b.Latest.IsZero() && next.oldest.Int64 > b.Latest.UnixMilli() { // it was forgotten
+		next.oldest = sql.NullInt64{}
+	}
+	for i, o := range rec.Outcomes {
+		if o.Kept() {
 			if ms := b.Fixes[i].Time.UnixMilli(); !next.oldest.Valid || ms < next.oldest.Int64 {
 				next.oldest = sql.NullInt64{Int64: ms, Valid: true}
 			}
@@ -160,47 +164,53 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 		return tracking.Recorded{}, err
 	}
 	x.setDriver(k, &next)
-	return tracking.Recorded{Outcomes: outcomes, Driver: next.Driver.Clone(), Moved: pos.Fix != old.Position.Fix}, nil
+	rec.Driver = rec.Driver.Clone()
+	return rec, nil
 }
 
 // putPosition writes what differs.
 func (x *tx) putPosition(old, next *driverState) error {
 	pos := next.Position
-	args := make([]any, 0, 24)
+	args := make([]any, 0, 20)
 	if !old.placed {
 		var oldest any
 		if next.oldest.Valid {
 			oldest = next.oldest.Int64
 		}
-		args = appendMaybeFix(append(args, next.Seq, oldest, millis(pos.SeenAt)), pos.Fix)
 		next.placed = true
-		return x.exec(insertPosition, appendMaybeFix(args, pos.Candidate)...)
+		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail))
+		return x.exec(insertPosition, appendMaybeFix(args, pos.Fix)...)
 	}
 	if next.oldest != old.oldest {
-		if err := x.exec(updateOldest, next.oldest.Int64, next.Seq); err != nil {
+		if err := x.exec(updateOldest, next.oldest, next.Seq); err != nil {
 			return err
 		}
 	}
 	switch {
 	case pos == old.Position:
 		return nil
-	case pos.Candidate != old.Position.Candidate:
-		args = appendMaybeFix(append(args, millis(pos.SeenAt)), pos.Fix)
-		return x.exec(updatePosition, append(appendMaybeFix(args, pos.Candidate), next.Seq)...)
-	case pos.Fix != old.Position.Fix:
-		args = appendMaybeFix(append(args, millis(pos.SeenAt)), pos.Fix)
-		return x.exec(updateFix, append(args, next.Seq)...)
+	case pos.Fix != old.Position.Fix || pos.Tail != old.Position.Tail:
+		args = append(appendSeen(args, pos), textValue(pos.Tail))
+		return x.exec(updatePosition, append(appendMaybeFix(args, pos.Fix), next.Seq)...)
 	}
-	return x.exec(updateSeen, millis(pos.SeenAt), next.Seq)
+	return x.exec(updateSeen, append(appendSeen(args, pos), next.Seq)...)
 }
 
 // RecordFixes implements [tracking.Store].
 func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.FixBatch) (tracking.Recorded, error) {
-	b = wholeBatch(b)
+	if err := cmp.Or(ctx.Err(), rows.FixTexts(b.Fixes)); err != nil {
+		return tracking.Recorded{}, err
+	}
+	b = rows.Batch(b)
+	l := small
+	if len(b.Fixes) > smallBatch {
+		l = large
+	}
 	var r tracking.Recorded
-	// Without a savepoint: once the driver is found, only an error that ends the whole transaction can stop it.
-	err := s.write(ctx, false, func(x *tx) (err error) {
-		n, ok := s.apps.number(app)
+	// Without a savepoint: once the driver is found, only an error that ends the whole transaction
+	// can stop it.
+	err := s.write(ctx, change{lane: l, rows: 1 + len(b.Fixes), apply: func(x *tx) (err error) {
+		n, ok := s.apps.Number(app)
 		if !ok {
 			if n, ok = x.newApps[app]; !ok {
 				return tracking.ErrNotFound
@@ -208,7 +218,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 		}
 		r, err = x.record(n, b)
 		return err
-	})
+	}})
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
@@ -219,29 +229,40 @@ const (
 	selectFixes = `
 SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted
 FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ? AND d.id = ? AND f.time >= ? AND f.time <= ? AND f.mark IN (1, 2) ORDER BY f.time LIMIT ?`
+WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) AND f.mark IN (1, 2)
+	ORDER BY f.time LIMIT ?6`
 	selectFixesNewest = `
 SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted
 FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ? AND d.id = ? AND f.time >= ? AND f.time <= ? AND f.mark IN (1, 2) ORDER BY f.time DESC LIMIT ?`
+WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) AND f.mark IN (1, 2)
+	ORDER BY f.time DESC LIMIT ?6`
+
+	selectKept = `
+SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted, f.mark
+FROM drivers d JOIN fixes f ON f.driver = d.seq
+WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) ORDER BY f.time LIMIT ?6`
+	selectKeptNewest = `
+SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted, f.mark
+FROM drivers d JOIN fixes f ON f.driver = d.seq
+WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) ORDER BY f.time DESC LIMIT ?6`
 
 	fixChunk = 1000
 )
 
-// Fixes implements [tracking.TripReader]. Between chunks it holds nothing: however long the caller takes, the log can be emptied.
-func (s *Store) Fixes(ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange) iter.Seq2[tracking.Fix, error] {
+// Fixes implements [tracking.TripReader]. Between chunks it holds nothing: however long the caller
+// takes, the log can be emptied.
+func (s *Store) Fixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) iter.Seq2[tracking.Fix, error] {
 	return func(yield func(tracking.Fix, error) bool) {
-		from, to := ceilMillis(r.From), int64(endless)
-		if !r.To.IsZero() {
-			to = r.To.UnixMilli()
-		}
+		from, to := rows.Window(r)
 		left := r.Limit
 		for {
 			limit := fixChunk
 			if r.Limit > 0 {
 				limit = min(limit, left)
 			}
-			chunk, err := s.fixChunk(ctx, app, driver, from, to, r.Newest, limit)
+			chunk, err := s.fixChunk(ctx, app, driver, r.Person, from, to, r.Newest, limit)
 			if err != nil {
 				yield(tracking.Fix{}, err)
 				return
@@ -264,30 +285,65 @@ func (s *Store) Fixes(ctx context.Context, app tracking.AppID, driver tracking.D
 	}
 }
 
-func (s *Store) fixChunk(ctx context.Context, app tracking.AppID, driver tracking.DriverID, from, to int64, newest bool, limit int) (chunk []tracking.Fix, err error) {
+// fixChunk reads up to limit good fixes of a window, UTC ms.
+func (s *Store) fixChunk(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, person string, from, to int64, newest bool,
+	limit int,
+) (chunk []tracking.Fix, err error) {
 	query := selectFixes
 	if newest {
 		query = selectFixesNewest
 	}
-	n, _ := s.apps.number(app)
-	err = s.read(ctx, func(ctx context.Context) error {
+	err = s.readFixes(ctx, query, app, driver, person, from, to, limit,
+		func(r *keptFixRow) []any { return r.places() }, func(r *keptFixRow) { chunk = append(chunk, r.fix()) })
+	return chunk, err
+}
+
+// KeptFixes implements [tracking.TripReader].
+func (s *Store) KeptFixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) (list []tracking.KeptFix, err error) {
+	query := selectKept
+	if r.Newest {
+		query = selectKeptNewest
+	}
+	from, to := rows.Window(r)
+	all := func(r *keptFixRow) []any { return append(r.places(), &r.Mark) }
+	err = s.readFixes(ctx, query, app, driver, r.Person, from, to, r.Limit, all, func(r *keptFixRow) {
+		list = append(list, r.kept())
+	})
+	return list, err
+}
+
+// places are where the columns of fixColumns go.
+func (r *fixRow) places() []any {
+	return []any{&r.Time, &r.Lng, &r.Lat, &r.EventID, &r.Accuracy, &r.Speed, &r.Bearing, &r.Battery, &r.Trusted}
+}
+
+// readFixes reads fixes of a window, UTC ms, one row after another: places says where its columns
+// go.
+func (s *Store) readFixes(
+	ctx context.Context, query string, app tracking.AppID, driver tracking.DriverID, person string,
+	from, to int64, limit int, places func(*keptFixRow) []any, add func(*keptFixRow),
+) error {
+	n, _ := s.apps.Number(app)
+	return s.read(ctx, func(ctx context.Context) error {
 		st, err := s.statement(ctx, query)
 		if err != nil {
 			return err
 		}
-		rows, err := st.QueryContext(ctx, n, driver, from, to, limit)
+		rows, err := st.QueryContext(ctx, n, driver, from, to, person, limit)
 		if err != nil {
 			return err
 		}
 		defer rows.Close()
 		for rows.Next() {
-			var r fixRow
-			if err := rows.Scan(&r.Time, &r.Lng, &r.Lat, &r.EventID, &r.Accuracy, &r.Speed, &r.Bearing, &r.Battery, &r.Trusted); err != nil {
+			var r keptFixRow
+			if err := rows.Scan(places(&r)...); err != nil {
 				return err
 			}
-			chunk = append(chunk, r.fix())
+			add(&r)
 		}
 		return rows.Err()
 	})
-	return chunk, err
 }

@@ -36,13 +36,13 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 	acked := 0
 	var full error
 	for ; full == nil && acked < 1000; acked++ {
-		full = s.Commit(t.Context(), app, changeset(acked))
+		_, full = s.Commit(t.Context(), app, changeset(acked))
 	}
 	if acked--; !errors.Is(full, tracking.ErrUnavailable) {
 		t.Fatalf("after %d changes: %v", acked, full)
 	}
 	for range 20 { // it stays full
-		if err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
+		if _, err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
 			t.Fatalf("got error %v, want ErrUnavailable", err)
 		}
 	}
@@ -65,13 +65,13 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 			t.Errorf("changeset %d is lost", i)
 		}
 	}
-	if err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
+	if _, err := s.Commit(t.Context(), app, changeset(1000)); !errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("got error %v, want ErrUnavailable", err)
 	}
 	if err := os.Remove(ballast); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Commit(t.Context(), app, changeset(1000)); err != nil {
+	if _, err := s.Commit(t.Context(), app, changeset(1000)); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}
 	if there(t, s, acked) {

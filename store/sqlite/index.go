@@ -4,19 +4,25 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// index answers who is near, who may be offered a task and who has fallen silent, from memory. It follows the rows: the writer brings it up to date
-// after each commit, before it answers.
+// index answers who is near, who may be offered a task, who has fallen silent and which tasks wait,
+// from memory. It follows the rows: the writer brings it up to date after each commit, before it
+// answers.
 type index struct {
-	// order keeps the writer's changes and the first filling apart: a chunk is read and put in while the writer waits, so nothing older follows a change.
+	// order keeps the writer's changes and the first filling apart: a chunk is read and put in
+	// while the writer waits, so nothing older follows a change.
 	order sync.RWMutex
 
 	mu   sync.Mutex
@@ -39,7 +45,24 @@ type move struct {
 	driver *tracking.Driver
 }
 
-// fill begins to put all drivers in, after an attempt that has failed; another caller may have begun already. The caller holds s.life.
+// wait is a task that waits, or did before the transaction.
+type wait struct {
+	app  int64
+	task tracking.Task
+}
+
+// waits notes what the transaction has made of a task, for the index, if it waits or did so before.
+func (x *tx) waits(app int64, t *tracking.Task, before bool, created time.Time, seq int64) {
+	if !t.Waiting && !before {
+		return
+	}
+	task := t.Clone()
+	task.CreatedAt, task.Seq = rows.Time(created), seq
+	x.waiting = append(x.waiting, wait{app, task})
+}
+
+// fill begins to put all drivers and waiting tasks in, after an attempt that has failed; another
+// caller may have begun already. The caller holds s.life.
 func (x *index) fill(s *Store, failed *fill) *fill {
 	x.filling.Lock()
 	defer x.filling.Unlock()
@@ -75,8 +98,8 @@ func (x *index) of(app int64) *nearby.Index {
 }
 
 // apply brings the index up to date with what was committed.
-func (x *index) apply(moves []move) {
-	if len(moves) == 0 {
+func (x *index) apply(moves []move, waits []wait) {
+	if len(moves)+len(waits) == 0 {
 		return
 	}
 	x.order.Lock()
@@ -88,6 +111,16 @@ func (x *index) apply(moves []move) {
 			x.of(m.key.app).Remove(m.key.id)
 		}
 	}
+	for _, w := range waits {
+		x.of(w.app).PutTask(w.task)
+	}
+}
+
+// parts returns what there is of each application.
+func (x *index) parts() map[int64]*nearby.Index {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.apps)
 }
 
 const (
@@ -95,13 +128,15 @@ const (
 
 	// Few columns, as there may be a million rows: a place is there if its numbers are.
 	selectForIndex = `
-SELECT d.app, d.id, d.available + 2 * d.silent, d.open_tasks, d.duty_at, p.seen_at, p.fix_lng, p.fix_lat
+SELECT d.app, d.id, d.available + 2 * d.silent, d.route, d.max_open_tasks, d.properties, d.duty_at, p.seen_at,
+	p.fix_lng, p.fix_lat
 FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.seq > ? AND d.seq <= ?`
 
-	indexChunk = 500 // drivers read while the writer waits
+	indexChunk = 500 // drivers or tasks read while the writer waits
 )
 
-// putAll puts all drivers in, a chunk at a time. Those that are made meanwhile the writer puts in.
+// putAll puts all drivers and waiting tasks in, a chunk at a time. Those that are made meanwhile
+// the writer puts in.
 func (x *index) putAll(s *Store) error {
 	var last int64
 	err := s.read(s.closing, func(ctx context.Context) error { return s.get(ctx, &last, selectLastDriver) })
@@ -123,14 +158,62 @@ func (x *index) putAll(s *Store) error {
 		})
 	}
 	workers.Wait()
-	for _, err := range errs {
-		if err != nil {
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return x.putWaiting(s)
+}
+
+// waitingRow is what the index holds of a waiting task.
+type waitingRow struct {
+	App          int64
+	ID           tracking.TaskID
+	CreatedAt    instant `db:"created_at"`
+	Seq          int64
+	Type         tracking.TaskType
+	Excluded     text
+	More         text
+	Pickup, Drop pointRow
+}
+
+// putWaiting puts all waiting tasks in.
+func (x *index) putWaiting(s *Store) error {
+	var last waitingRow // of the zero time: before everything
+	chunk := func() (n int, err error) {
+		x.order.RLock()
+		defer x.order.RUnlock()
+		err = s.read(s.closing, func(ctx context.Context) error {
+			var list []waitingRow
+			if err := s.list(ctx, &list, selectWaitingForIndex, last.CreatedAt.UnixMilli(), last.Seq,
+				indexChunk); err != nil {
+				return err
+			}
+			for _, r := range list {
+				t := tracking.Task{ID: r.ID, Type: r.Type, Waiting: true, CreatedAt: r.CreatedAt.Time, Seq: r.Seq}
+				if t.Excluded, err = fromJSON[[]tracking.DriverID](r.Excluded); err != nil {
+					return err
+				}
+				if err = rows.AddMore(&t, string(r.More)); err != nil {
+					return err
+				}
+				t.Pickup, t.Drop = &tracking.Place{LngLat: r.Pickup.point()}, &tracking.Place{LngLat: r.Drop.point()}
+				x.of(r.App).PutTask(t)
+			}
+			if n = len(list); n > 0 {
+				last = list[n-1]
+			}
+			return nil
+		})
+		return n, err
+	}
+	for {
+		if n, err := chunk(); err != nil || n < indexChunk {
 			return err
 		}
 	}
-	return nil
 }
 
+// putChunk puts the next drivers after a number into the index.
 func (x *index) putChunk(s *Store, after int64) error {
 	x.order.RLock()
 	defer x.order.RUnlock()
@@ -152,7 +235,15 @@ func (x *index) putChunk(s *Store, after int64) error {
 			var flags int
 			var duty, seen sql.NullInt64
 			var at pointRow
-			if err := rows.Scan(&app, &d.ID, &flags, &d.OpenTasks, &duty, &seen, &at.Lng, &at.Lat); err != nil {
+			var route, properties text
+			if err := rows.Scan(&app, &d.ID, &flags, &route, &d.MaxOpenTasks, &properties, &duty, &seen, &at.Lng,
+				&at.Lat); err != nil {
+				return err
+			}
+			if d.Properties, err = fromJSON[map[string]string](properties); err != nil {
+				return err
+			}
+			if d.Route, err = fromJSON[[]tracking.Stop](route); err != nil {
 				return err
 			}
 			d.Available, d.Silent = flags&1 != 0, flags&2 != 0
@@ -184,7 +275,7 @@ func (s *Store) indexed(ctx context.Context) error {
 		s.life.RLock()
 		if s.closed {
 			s.life.RUnlock()
-			return errClosed
+			return rows.ErrClosed
 		}
 		f := s.index.fill(s, failed)
 		s.life.RUnlock()
@@ -199,24 +290,32 @@ func (s *Store) indexed(ctx context.Context) error {
 		failed = f
 	}
 	if s.closing.Err() != nil {
-		return errClosed
+		return rows.ErrClosed
 	}
 	return unavailable("The index of positions could not be built.", failed.err)
 }
 
-// maxLooks is how often a list by distance looks again when drivers have moved between the look at the index and the read of their rows.
-const maxLooks = 4
+// maxLooks is how often a list from the index looks again when what is listed has changed between
+// the look and the read of the rows. A look takes less than the writer's commits, so that even in a
+// crowd where each commit changes somebody listed one soon falls between two of them.
+const maxLooks = 16
 
-// nearest reads the drivers that look finds in the index. Those whose rows no longer fit are left out or put in their new place; if there are any,
-// it looks again, as another one may now be nearer.
-func (s *Store) nearest(ctx context.Context, app tracking.AppID, at tracking.LngLat, look func(*nearby.Index) ([]nearby.Hit, error), fits func(tracking.Driver) bool) (list []tracking.Driver, err error) {
+// nearest reads the drivers that look finds in the index. Those whose rows no longer fit are left
+// out or put in their new place; if there are any, it looks again, as another one may now come
+// before them. With byLoad open tasks count for the order.
+func (s *Store) nearest(
+	ctx context.Context, app tracking.AppID, at tracking.LngLat, byLoad bool,
+	look func(*nearby.Index) ([]nearby.Hit, error), fits func(tracking.Driver) bool,
+) (list []tracking.Driver, err error) {
 	if err := s.indexed(ctx); err != nil {
 		return nil, err
 	}
-	n, ok := s.apps.number(app)
+	n, ok := s.apps.Number(app)
 	if !ok {
 		return nil, nil
 	}
+
+	// The index says who, the rows say what is so now: the index may be a moment behind.
 	part := s.index.of(n)
 	for range maxLooks {
 		hits, err := look(part)
@@ -246,7 +345,7 @@ func (s *Store) nearest(ctx context.Context, app tracking.AppID, at tracking.Lng
 				moved = true
 				continue
 			}
-			moved = moved || d.Position.Fix.LngLat != h.At
+			moved = moved || d.Position.Fix.LngLat != h.At || byLoad && d.OpenTasks() != h.OpenTasks
 			d.Distance = tracking.Distance(at, d.Position.Fix.LngLat)
 			list = append(list, d)
 		}
@@ -255,30 +354,30 @@ func (s *Store) nearest(ctx context.Context, app tracking.AppID, at tracking.Lng
 		}
 	}
 	slices.SortFunc(list, func(a, b tracking.Driver) int {
-		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.ID, b.ID))
+		if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
+			return c
+		}
+		if byLoad {
+			return cmp.Or(cmp.Compare(a.OpenTasks(), b.OpenTasks()), cmp.Compare(a.ID, b.ID))
+		}
+		return cmp.Compare(a.ID, b.ID)
 	})
 	return list, nil
 }
 
 // near lists drivers by distance.
-func (s *Store) near(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) ([]tracking.Driver, bool, error) {
+func (s *Store) near(
+	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
+) ([]tracking.Driver, bool, error) {
 	at := *f.Near
-	list, err := s.nearest(ctx, app, at, func(part *nearby.Index) ([]nearby.Hit, error) {
+	list, err := s.nearest(ctx, app, at, false, func(part *nearby.Index) ([]nearby.Hit, error) {
 		keep, err := s.holders(ctx, app, f)
 		if err != nil {
 			return nil, err
 		}
 		return part.Near(at, nearby.Filter{Available: f.Available}, f.Offset(), f.Limit+1, keep), nil
 	}, func(d tracking.Driver) bool {
-		if f.Available != nil && d.Available != *f.Available {
-			return false
-		}
-		for k, v := range f.Properties {
-			if got, ok := d.Properties[k]; !ok || got != v {
-				return false
-			}
-		}
-		return true
+		return (f.Available == nil || d.Available == *f.Available) && d.Meets(f.Properties)
 	})
 	if err != nil {
 		return nil, false, err
@@ -291,11 +390,13 @@ func (s *Store) near(ctx context.Context, app tracking.AppID, f tracking.DriverF
 }
 
 // holders returns a test for having the properties that f asks for; nil if it asks for none.
-func (s *Store) holders(ctx context.Context, app tracking.AppID, f tracking.DriverFilter) (func(tracking.DriverID) bool, error) {
+func (s *Store) holders(
+	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
+) (func(tracking.DriverID) bool, error) {
 	if len(f.Properties) == 0 {
 		return nil, nil
 	}
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	var ids []tracking.DriverID
 	err := s.read(ctx, func(ctx context.Context) error {
 		properties, err := s.properties(ctx, n, f.Properties)
@@ -317,11 +418,11 @@ func (s *Store) holders(ctx context.Context, app tracking.AppID, f tracking.Driv
 
 // Offers implements [tracking.DriverReader].
 func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
-	o.SeenSince = fromMillis(ceilMillis(o.SeenSince))
-	list, err := s.nearest(ctx, app, o.At, func(part *nearby.Index) ([]nearby.Hit, error) {
+	list, err := s.nearest(ctx, app, o.At, true, func(part *nearby.Index) ([]nearby.Hit, error) {
 		return part.Offers(o, nil), nil
 	}, func(d tracking.Driver) bool {
-		return d.Available && !d.Silent && (o.MaxOpen < 0 || d.OpenTasks < o.MaxOpen) && !d.Position.SeenAt.Before(o.SeenSince) &&
+		return d.Available && !d.Silent && (o.Full || !d.Full(o.MaxOpen)) && d.Meets(o.Requires) &&
+			!d.Position.SeenAt.Before(o.SeenSince) &&
 			(o.Within == 0 || tracking.Distance(o.At, d.Position.Fix.LngLat) <= o.Within)
 	})
 	if err != nil || len(list) == 0 {
@@ -340,16 +441,16 @@ func (s *Store) silent(ctx context.Context, q tracking.DueQuery) ([]tracking.Due
 		app tracking.AppID
 	}
 	var found []due
-	s.index.mu.Lock()
-	parts := make(map[tracking.AppID]*nearby.Index, len(s.index.apps))
-	for n, part := range s.index.apps {
-		if app := s.apps.id(n); q.App == "" || app == q.App {
-			parts[app] = part
+	for n, part := range s.index.parts() {
+		app := s.appOf(n)
+		if q.App != "" && app != q.App {
+			continue
 		}
-	}
-	s.index.mu.Unlock()
-	for app, part := range parts {
-		for _, d := range part.Silent(q.Before, q.Limit) {
+		list := part.Silent(q.Before, q.Limit)
+		if !q.Beyond.IsZero() {
+			list = append(list, part.Ahead(q.Beyond, q.Limit)...)
+		}
+		for _, d := range list {
 			found = append(found, due{d, app})
 		}
 	}
@@ -358,7 +459,9 @@ func (s *Store) silent(ctx context.Context, q tracking.DueQuery) ([]tracking.Due
 	})
 	var list []tracking.Due
 	for _, d := range found[:min(len(found), q.Limit)] {
-		list = append(list, tracking.Due{App: d.app, Subject: tracking.Subject{Kind: tracking.KindDriver, ID: string(d.ID)}})
+		list = append(list, tracking.Due{
+			App: d.app, Subject: tracking.Subject{Kind: tracking.KindDriver, ID: string(d.ID)},
+		})
 	}
 	return list, nil
 }

@@ -31,13 +31,15 @@ func invariants(ctx context.Context, s tracking.Store) error {
 		if status != t.Status {
 			bad("task %s is %s, and by its events %s", t.ID, t.Status, status)
 		}
-		trips, _, err := s.Trips(ctx, tracking.DefaultApp, tracking.TripFilter{TrackingID: tracking.TrackingID(t.ID), Page: tracking.Page{Limit: 10}})
+		trips, _, err := s.Trips(ctx, tracking.DefaultApp, tracking.TripFilter{
+			TrackingID: tracking.TrackingID(t.ID), Page: tracking.Page{Limit: 10},
+		})
 		if err != nil {
 			return err
 		}
 		active := 0
 		for _, trip := range trips {
-			if trip.Status == tracking.Active {
+			if trip.Status == tracking.TripActive {
 				active++
 			}
 		}
@@ -51,8 +53,8 @@ func invariants(ctx context.Context, s tracking.Store) error {
 		return err
 	}
 	for _, d := range drivers {
-		if d.OpenTasks != open[d.ID] {
-			bad("driver %s has %d open tasks, and counts %d", d.ID, open[d.ID], d.OpenTasks)
+		if d.OpenTasks() != open[d.ID] {
+			bad("driver %s has %d open tasks, and counts %d", d.ID, open[d.ID], d.OpenTasks())
 		}
 		var newest tracking.Fix
 		for f, err := range s.Fixes(ctx, tracking.DefaultApp, d.ID, tracking.FixRange{Newest: true, Limit: 1}) {
@@ -66,7 +68,9 @@ func invariants(ctx context.Context, s tracking.Store) error {
 		}
 	}
 
-	near, _, err := s.Drivers(ctx, tracking.DefaultApp, tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80, Lat: 13}, Page: tracking.Page{Limit: 1000}})
+	near, _, err := s.Drivers(ctx, tracking.DefaultApp, tracking.DriverFilter{
+		Near: &tracking.LngLat{Lng: 80, Lat: 13}, Page: tracking.Page{Limit: 1000},
+	})
 	if err != nil {
 		return err
 	}
@@ -84,7 +88,9 @@ func invariants(ctx context.Context, s tracking.Store) error {
 
 // statusByEvents follows a task's events, which must be there one after the other.
 func statusByEvents(ctx context.Context, s tracking.Store, id tracking.TaskID) (tracking.TaskStatus, error) {
-	events, _, err := s.Events(ctx, tracking.DefaultApp, tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(id)}, Limit: 1000})
+	events, _, err := s.Events(ctx, tracking.DefaultApp, tracking.EventFilter{
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(id)}, Limit: 1000,
+	})
 	if err != nil {
 		return "", err
 	}
@@ -94,16 +100,16 @@ func statusByEvents(ctx context.Context, s tracking.Store, id tracking.TaskID) (
 			return "", fmt.Errorf("event %d of task %s has seq %d", i+1, id, e.Seq)
 		}
 		switch e.Type {
-		case tracking.TaskCreated, tracking.TaskUnassigned:
+		case tracking.EventTaskCreated, tracking.EventTaskUnassigned:
 			status = tracking.StatusCreated
-		case tracking.TaskAssigned:
+		case tracking.EventTaskAssigned:
 			status = tracking.StatusAssigned
 			if len(e.Notices) == 0 {
 				return "", fmt.Errorf("nobody was told of event %s", e.ID)
 			}
-		case tracking.TaskStarted:
+		case tracking.EventTaskStarted:
 			status = tracking.StatusInProgress
-		case tracking.TaskCompleted:
+		case tracking.EventTaskCompleted:
 			status = tracking.StatusCompleted
 		}
 	}
@@ -112,17 +118,27 @@ func statusByEvents(ctx context.Context, s tracking.Store, id tracking.TaskID) (
 
 // Tables that say the same twice, and must agree. Each query finds rows that do not.
 var agreements = map[string]string{
-	"a queue's head":        `SELECT q.outbox FROM queues q WHERE q.head IS NOT (SELECT min(event) FROM deliveries d WHERE d.subject = q.subject AND d.outbox = q.outbox AND d.state = 1)`,
-	"a queue's application": `SELECT q.outbox FROM queues q JOIN subjects s ON s.n = q.subject WHERE q.app <> s.app OR q.head IS NULL AND q.owner IS NULL`,
-	"a delivery's queue":    `SELECT d.event FROM deliveries d WHERE d.state = 1 AND NOT EXISTS (SELECT 1 FROM queues q WHERE q.subject = d.subject AND q.outbox = d.outbox)`,
-	"a delivery's event":    `SELECT d.event FROM deliveries d LEFT JOIN events e ON e.n = d.event WHERE e.app IS NOT d.app OR e.subject IS NOT d.subject`,
-	"undelivered events":    `SELECT e.id FROM events e WHERE e.undelivered <> (SELECT count(*) FROM deliveries d WHERE d.subject = e.subject AND d.event = e.n AND d.state = 1)`,
-	"a subject's counter":   `SELECT s.id FROM subjects s WHERE s.last_seq <> (SELECT count(*) FROM events e WHERE e.subject = s.n)`,
-	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*) FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
-	"a driver's oldest fix": `SELECT d.id FROM drivers d JOIN positions p ON p.driver = d.seq WHERE p.oldest_at IS NOT (SELECT min(time) FROM fixes f WHERE f.driver = d.seq AND f.mark > 0)`,
-	"a driver's feed":       `SELECT d.id FROM drivers d WHERE d.last_notice <> (SELECT count(*) FROM notices n WHERE n.driver = d.seq)`,
-	"fixes without driver":  `SELECT driver FROM fixes WHERE driver NOT IN (SELECT seq FROM drivers)`,
-	"a trip's window":       `SELECT id FROM trips WHERE covers_until <> CASE WHEN status = 1 THEN 9223372036854775807 ELSE ended_at END`,
+	"a queue's head": `SELECT q.outbox FROM queues q WHERE q.head IS NOT (SELECT min(event) FROM deliveries d
+		WHERE d.subject = q.subject AND d.outbox = q.outbox AND d.state = 1)`,
+	"a queue's application": `SELECT q.outbox FROM queues q JOIN subjects s ON s.n = q.subject
+		WHERE q.app <> s.app OR q.head IS NULL AND q.owner IS NULL`,
+	"a delivery's queue": `SELECT d.event FROM deliveries d WHERE d.state = 1 AND NOT EXISTS (SELECT 1
+		FROM queues q WHERE q.subject = d.subject AND q.outbox = d.outbox)`,
+	"a delivery's event": `SELECT d.event FROM deliveries d LEFT JOIN events e ON e.n = d.event
+		WHERE e.app IS NOT d.app OR e.subject IS NOT d.subject`,
+	"undelivered events": `SELECT e.id FROM events e WHERE e.undelivered <> (SELECT count(*) FROM deliveries d
+		WHERE d.subject = e.subject AND d.event = e.n AND d.state = 1)`,
+	"a subject's counter": `SELECT s.id FROM subjects s WHERE s.last_seq <> (SELECT count(*) FROM events e
+		WHERE e.subject = s.n)`,
+	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*)
+		FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
+	"a driver's oldest fix": `SELECT d.id FROM drivers d JOIN positions p ON p.driver = d.seq
+		WHERE p.oldest_at IS NOT (SELECT min(time) FROM fixes f WHERE f.driver = d.seq AND f.mark > 0)`,
+	"a driver's feed": `SELECT d.id FROM drivers d WHERE d.last_notice <> (SELECT count(*) FROM notices n
+		WHERE n.driver = d.seq)`,
+	"fixes without driver": `SELECT driver FROM fixes WHERE driver NOT IN (SELECT seq FROM drivers)`,
+	"a trip's window": `SELECT id FROM trips
+		WHERE covers_until <> CASE WHEN status = 1 THEN 9223372036854775807 ELSE ended_at END`,
 }
 
 // agree checks the file itself.

@@ -4,7 +4,8 @@ package sqlite
 
 import "errors"
 
-// lockFile refuses: without a lock that the system gives back by itself, two processes could write the same file.
+// lockFile refuses: without a lock that the system gives back by itself, two processes could write
+// the same file.
 func lockFile(string) (release func() error, err error) {
 	return nil, errors.ErrUnsupported
 }

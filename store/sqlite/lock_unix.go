@@ -8,8 +8,9 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock that keeps a second Store away. The kernel gives it back when the process ends, however it ends.
-// The file itself stays: removing it would let two processes hold locks on two files of the same name.
+// lockFile takes the lock that keeps a second Store away. The kernel gives it back when the process
+// ends, however it ends. The file itself stays: removing it would let two processes hold locks on
+// two files of the same name.
 func lockFile(path string) (release func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

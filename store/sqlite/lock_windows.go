@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock that keeps a second Store away: a file open for nobody else. The system closes it when the process ends, however it ends.
+// lockFile takes the lock that keeps a second Store away: a file open for nobody else. The system
+// closes it when the process ends, however it ends.
 func lockFile(path string) (release func() error, err error) {
 	const sharingViolation = syscall.Errno(32) // ERROR_SHARING_VIOLATION
 	name, err := syscall.UTF16PtrFromString(path)
@@ -14,7 +15,8 @@ func lockFile(path string) (release func() error, err error) {
 		return nil, err
 	}
 	const shareNothing = 0
-	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, shareNothing, nil, syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	h, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, shareNothing, nil,
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
 	if errors.Is(err, sharingViolation) {
 		return nil, ErrInUse
 	}

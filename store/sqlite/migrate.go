@@ -15,7 +15,8 @@ import (
 	"github.com/jmoiron/sqlx"
 )
 
-// migrations are numbered files: migrations/0001_initial.sql leads from nothing to version 1, the next to version 2. One that was released is never changed.
+// migrations are numbered files: migrations/0001_initial.sql leads from nothing to version 1, the
+// next to version 2. One that was released is never changed.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -51,7 +52,8 @@ func newSecret() ([]byte, error) {
 	return secret, err
 }
 
-// migrate brings a file up to date, each step in a transaction that holds its version too. Before it changes a file that is in use, it calls keep.
+// migrate brings a file up to date, each step in a transaction that holds its version too. Before
+// it changes a file that is in use, it calls keep.
 func migrate(ctx context.Context, db *sqlx.DB, dir fs.FS, keep func(version int) error) error {
 	names, err := migrationFiles(dir)
 	if err != nil {
@@ -103,18 +105,26 @@ func step(ctx context.Context, db *sqlx.DB, script string, version int) (err err
 			return err
 		}
 	}
+	if version == 7 {
+		if err := findAll(ctx, tx); err != nil {
+			return err
+		}
+	}
 	// A pragma takes no parameters.
-	if _, err := tx.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version)); err != nil {
+	if _, err := tx.ExecContext(ctx,
+		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", applicationID, version)); err != nil {
 		return err
 	}
 	return tx.Commit()
 }
 
-const selectSchema = `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL`
+// The tables behind an FTS5 table are of SQLite's own making, which may change.
+const selectSchema = `SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT GLOB 'task_terms_*'`
 
 type schemaRow struct{ Type, Name, SQL string }
 
-// checkSchema reads the file's version, and checks that what that version has is there. Tables and indices that somebody added are no harm.
+// checkSchema reads the file's version, and checks that what that version has is there. Tables and
+// indices that somebody added are no harm.
 func checkSchema(db *sqlx.DB, dir fs.FS) (version int, err error) {
 	if err := db.Get(&version, selectVersion); err != nil {
 		return 0, err

@@ -23,8 +23,10 @@ import (
 // commitTask commits one task.
 func commitTask(t testing.TB, s tracking.Store, id tracking.TaskID) {
 	t.Helper()
-	cs := &tracking.Changeset{Tasks: []tracking.Task{{ID: id, Type: tracking.Drop, Status: tracking.StatusCreated, CreatedAt: start}}}
-	if err := s.Commit(t.Context(), app, cs); err != nil {
+	cs := &tracking.Changeset{Tasks: []tracking.Task{{
+		ID: id, Type: tracking.TypeDrop, Status: tracking.StatusCreated, CreatedAt: start,
+	}}}
+	if _, err := s.Commit(t.Context(), app, cs); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -91,9 +93,11 @@ func TestReopen(t *testing.T) {
 	}
 }
 
+// TestPaths opens files whose names mean something to a URI, a shell or SQLite.
 func TestPaths(t *testing.T) {
 	for _, name := range []string{
-		"plain", "with space.db", "question?mark=1&mode=ro", "per%20cent%", "hash#tag", "plus+and;semicolon", "Ünïcödé-配送", "e\u0301", "-dash", "quote'\"", ":memory:x", "file:x",
+		"plain", "with space.db", "question?mark=1&mode=ro", "per%20cent%", "hash#tag", "plus+and;semicolon",
+		"Ünïcödé-配送", "e\u0301", "-dash", "quote'\"", ":memory:x", "file:x",
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -131,6 +135,7 @@ func TestPaths(t *testing.T) {
 	})
 }
 
+// TestFileModes expects that nobody but the owner may read the file and its companions.
 func TestFileModes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no such modes")
@@ -158,7 +163,8 @@ func TestFileModes(t *testing.T) {
 		}
 		names = append(names, e.Name())
 	}
-	if d := cmp.Diff([]string{"copy", "tracking.db", "tracking.db-lock", "tracking.db-shm", "tracking.db-wal"}, names); d != "" {
+	if d := cmp.Diff([]string{"copy", "tracking.db", "tracking.db-lock", "tracking.db-shm", "tracking.db-wal"},
+		names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 }
@@ -183,6 +189,48 @@ func TestInUse(t *testing.T) {
 	closeStore(t, s)
 }
 
+// TestInUseByAnotherName opens a file that has two names, in two directories, by both.
+func TestInUseByAnotherName(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the lock is beside the file only")
+	}
+	path, second := filepath.Join(t.TempDir(), "tracking.db"), filepath.Join(t.TempDir(), "second.db")
+	closeStore(t, open(t, path, nil))
+	link := func() {
+		t.Helper()
+		if err := os.Link(path, second); err != nil {
+			t.Skipf("no hard links here: %v", err)
+		}
+	}
+	for _, late := range []bool{false, true} {
+		if !late {
+			link()
+		}
+		s := open(t, path, nil)
+		if late { // a file that has got its second name since it was opened
+			link()
+		}
+		for range 2 {
+			if _, err := sqlite.Open(second, nil); !errors.Is(err, sqlite.ErrInUse) {
+				t.Errorf("Open by the second name: got error %v, want ErrInUse", err)
+			}
+		}
+		commitTask(t, s, tracking.TaskID(fmt.Sprint("a", late)))
+		closeStore(t, s)
+		s = open(t, second, nil)
+		hasTask(t, s, tracking.TaskID(fmt.Sprint("a", late)))
+		if _, err := sqlite.Open(path, nil); !errors.Is(err, sqlite.ErrInUse) {
+			t.Errorf("Open by the first name: got error %v, want ErrInUse", err)
+		}
+		closeStore(t, s)
+		if err := os.Remove(second); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := open(t, filepath.Join(t.TempDir(), "another.db"), nil) // made anew, it is locked as well
+	defer closeStore(t, s)
+}
+
 // good makes a file with a task in it.
 func good(t testing.TB, dir string) string {
 	t.Helper()
@@ -193,7 +241,8 @@ func good(t testing.TB, dir string) string {
 	return path
 }
 
-// TestRefused opens what cannot be used: the error says which kind it is and what to do, and no byte has changed.
+// TestRefused opens what cannot be used: the error says which kind it is and what to do, and no
+// byte has changed.
 func TestRefused(t *testing.T) {
 	overwrite := func(t testing.TB, path string, off int64, b []byte) {
 		t.Helper()
@@ -222,9 +271,15 @@ func TestRefused(t *testing.T) {
 		want error
 	}{
 		{"a directory", func(t testing.TB, dir string) string { return dir }, sqlite.ErrPath},
-		{"no parent", func(t testing.TB, dir string) string { return filepath.Join(dir, "none", "tracking.db") }, sqlite.ErrPath},
+		{
+			"no parent", func(t testing.TB, dir string) string { return filepath.Join(dir, "none", "tracking.db") },
+			sqlite.ErrPath,
+		},
 		{"no path", func(t testing.TB, dir string) string { return "" }, sqlite.ErrPath},
-		{"a path with NUL", func(t testing.TB, dir string) string { return filepath.Join(dir, "a\x00b") }, sqlite.ErrPath},
+		{
+			"a path with NUL", func(t testing.TB, dir string) string { return filepath.Join(dir, "a\x00b") },
+			sqlite.ErrPath,
+		},
 		{"a link that leads nowhere", func(t testing.TB, dir string) string {
 			path := filepath.Join(dir, "link")
 			if err := os.Symlink(filepath.Join(dir, "none"), path); err != nil {
@@ -348,7 +403,9 @@ func TestExtraIndex(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	for _, o := range []sqlite.Options{{Queue: -1}, {Readers: -1}, {ReadTimeout: -1}, {BusyTimeout: -1}, {CacheSize: -1}} {
+	for _, o := range []sqlite.Options{
+		{Queue: -1}, {Readers: -1}, {ReadTimeout: -1}, {BusyTimeout: -1}, {CacheSize: -1},
+	} {
 		if s, err := sqlite.Open(sqlite.Memory, &o); err == nil {
 			s.Close()
 			t.Errorf("Open takes %+v", o)
@@ -356,7 +413,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestCreationCutShort opens a file whose making was cut short: nothing is there under its name, and what is left under another is no obstacle.
+// TestCreationCutShort opens a file whose making was cut short: nothing is there under its name,
+// and what is left under another is no obstacle.
 func TestCreationCutShort(t *testing.T) {
 	for _, left := range []string{"", "SQLite format 3\x00 and no more"} {
 		path := filepath.Join(t.TempDir(), "tracking.db")
@@ -374,24 +432,35 @@ func TestCreationCutShort(t *testing.T) {
 // migrated is the embedded migrations and some more.
 func migrated(t testing.TB, more ...string) fs.FS {
 	t.Helper()
-	first, err := os.ReadFile("migrations/0001_initial.sql")
+	dir := fstest.MapFS{}
+	names, err := filepath.Glob("migrations/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := fstest.MapFS{"migrations/0001_initial.sql": {Data: first}}
+	for _, name := range names {
+		script, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir[filepath.ToSlash(name)] = &fstest.MapFile{Data: script}
+	}
 	for i, script := range more {
-		dir[fmt.Sprintf("migrations/%04d_more.sql", i+2)] = &fstest.MapFile{Data: []byte(script)}
+		dir[fmt.Sprintf("migrations/%04d_more.sql", len(names)+i+1)] = &fstest.MapFile{Data: []byte(script)}
 	}
 	return dir
 }
 
 const (
-	moreColumn = "ALTER TABLE tasks ADD COLUMN colour TEXT; UPDATE tasks SET colour = 'red'; CREATE INDEX tasks_by_colour ON tasks (colour)"
-	moreTable  = "CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT; INSERT INTO colours SELECT DISTINCT colour FROM tasks"
+	moreColumn = "ALTER TABLE tasks ADD COLUMN colour TEXT; UPDATE tasks SET colour = 'red'; " +
+		"CREATE INDEX tasks_by_colour ON tasks (colour)"
+	moreTable = "CREATE TABLE colours (name TEXT PRIMARY KEY) STRICT; " +
+		"INSERT INTO colours SELECT DISTINCT colour FROM tasks"
 )
 
+// TestMigration updates a file by two steps, and opens it again.
 func TestMigration(t *testing.T) {
 	path := good(t, t.TempDir())
+	version := schemaVersion(t, path)
 	s := open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, moreTable)))
 	hasTask(t, s, "a")
 	commitTask(t, s, "b")
@@ -403,10 +472,13 @@ func TestMigration(t *testing.T) {
 		Colour  string
 		Colours int
 	}
-	if err := db.Get(&got, "SELECT (SELECT user_version FROM pragma_user_version) AS version, (SELECT colour FROM tasks WHERE id = 'a') AS colour, (SELECT count(*) FROM colours) AS colours"); err != nil {
+	if err := db.Get(&got,
+		"SELECT (SELECT user_version FROM pragma_user_version) AS version, "+
+			"(SELECT colour FROM tasks WHERE id = 'a') AS colour, "+
+			"(SELECT count(*) FROM colours) AS colours"); err != nil {
 		t.Fatal(err)
 	}
-	if got.Version != 3 || got.Colour != "red" || got.Colours != 1 {
+	if got.Version != version+2 || got.Colour != "red" || got.Colours != 1 {
 		t.Errorf("after the update: %+v", got)
 	}
 	if err := db.Close(); err != nil {
@@ -416,7 +488,7 @@ func TestMigration(t *testing.T) {
 	if _, err := sqlite.Open(path, nil); !errors.Is(err, sqlite.ErrNewer) {
 		t.Errorf("an older program opens it: %v", err)
 	}
-	old := open(t, path+"-v1", nil) // the copy from before
+	old := open(t, fmt.Sprintf("%s-v%d", path, version), nil) // the copy from before
 	hasTask(t, old, "a")
 	if _, err := old.Task(t.Context(), app, "b"); !errors.Is(err, tracking.ErrNotFound) {
 		t.Errorf("the copy holds what came later: %v", err)
@@ -424,13 +496,15 @@ func TestMigration(t *testing.T) {
 	closeStore(t, old)
 }
 
-// TestFailedMigration stops in the second of two updates: the first stays, and of the second there is nothing.
+// TestFailedMigration stops in the second of two updates: the first stays, and of the second there
+// is nothing.
 func TestFailedMigration(t *testing.T) {
 	path := good(t, t.TempDir())
+	version := schemaVersion(t, path)
 	broken := moreTable + "; INSERT INTO colours VALUES ('red')"
 	_, err := sqlite.Open(path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, broken)))
-	if err == nil || !strings.Contains(err.Error(), "version 3") {
-		t.Fatalf("got error %v, want one about version 3", err)
+	if err == nil || !strings.Contains(err.Error(), fmt.Sprint("version ", version+2)) {
+		t.Fatalf("got error %v, want one about version %d", err, version+2)
 	}
 	s := open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn)))
 	hasTask(t, s, "a")
@@ -438,6 +512,17 @@ func TestFailedMigration(t *testing.T) {
 	s = open(t, path, sqlite.Options{}.WithMigrations(migrated(t, moreColumn, moreTable)))
 	hasTask(t, s, "a")
 	closeStore(t, s)
+}
+
+// schemaVersion is the version that a closed file is at.
+func schemaVersion(t testing.TB, path string) (version int) {
+	t.Helper()
+	db := raw(t, path)
+	defer db.Close()
+	if err := db.Get(&version, "PRAGMA user_version"); err != nil {
+		t.Fatal(err)
+	}
+	return version
 }
 
 func TestMemoryEnds(t *testing.T) {
@@ -448,7 +533,7 @@ func TestMemoryEnds(t *testing.T) {
 	}
 	closeStore(t, a)
 	closeStore(t, b)
-	if err := a.Commit(context.Background(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
+	if _, err := a.Commit(context.Background(), app, &tracking.Changeset{}); !errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("Commit after Close: %v", err)
 	}
 }

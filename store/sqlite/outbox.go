@@ -1,11 +1,13 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
+	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 // States of a delivery. One that was made has no row.
@@ -23,23 +25,54 @@ INSERT INTO queues (subject, outbox, app, head, ready_at) VALUES (?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET head = excluded.head WHERE head IS NULL`
 )
 
+// The conditions of the indices of queues. The number is atOnce.
 const (
-	// Of a long queue most subjects are ready, and the walk by head ends early; if none is, the index by ready_at says so at once.
-	selectAnyReady = `SELECT EXISTS (SELECT 1 FROM queues INDEXED BY queues_ready WHERE outbox = ? AND head IS NOT NULL AND ready_at <= ?)`
-	selectReady    = `
-SELECT subject FROM queues INDEXED BY queues_by_head
-WHERE outbox = ? AND head IS NOT NULL AND ready_at <= ? AND app NOT IN (SELECT value FROM json_each(?)) ORDER BY head LIMIT ?`
-	leaseQueue  = `UPDATE queues SET owner = ?, leased_until = ?, ready_at = ? WHERE subject = ? AND outbox = ? AND head IS NOT NULL AND ready_at <= ?`
+	isReady = `head IS NOT NULL AND ready_at = 0x8000000000000000`
+	isLater = `head IS NOT NULL AND ready_at > 0x8000000000000000`
+)
+
+const (
+	// Whether there is something whose time has come, or that is further ahead than it can be.
+	selectAnyDue = `
+SELECT EXISTS (SELECT 1 FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isLater + ` AND ready_at <= ?2)
+	OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isLater + ` AND ready_at > ?3)
+	OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_leased
+		WHERE outbox = ?1 AND leased_until IS NOT NULL AND leased_until > ?4)`
+
+	// From each application that has something ready to the next.
+	selectReadyApps = `
+WITH RECURSIVE a (app) AS (
+	SELECT (SELECT app FROM queues INDEXED BY queues_ready WHERE outbox = ?1 AND ` + isReady + ` ORDER BY app LIMIT 1)
+	UNION ALL
+	SELECT (SELECT app FROM queues INDEXED BY queues_ready WHERE outbox = ?1 AND ` + isReady + ` AND app > a.app
+		ORDER BY app LIMIT 1)
+	FROM a WHERE app IS NOT NULL)
+SELECT app, (SELECT head FROM queues INDEXED BY queues_ready WHERE outbox = ?1 AND app = a.app AND ` + isReady + `
+	ORDER BY head LIMIT 1) AS head
+FROM a WHERE app IS NOT NULL`
+
+	selectReady = `
+SELECT subject, head FROM queues INDEXED BY queues_ready WHERE outbox = ? AND app = ? AND ` + isReady + `
+	ORDER BY head LIMIT ?`
+
+	leaseQueue = `UPDATE queues SET owner = ?, leased_until = ?, ready_at = ?
+		WHERE subject = ? AND outbox = ? AND ` + isReady
 	selectQueue = `
-SELECT` + eventColumns + `, d.attempts FROM deliveries d JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject
+SELECT` + eventColumns + `, d.attempts FROM deliveries d JOIN events e ON e.n = d.event
+	JOIN subjects s ON s.n = e.subject
 WHERE d.subject = ? AND d.outbox = ? AND d.state = 1 ORDER BY d.event LIMIT ?`
 )
 
 // LeaseEvents implements [tracking.Store].
 func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
 	for {
-		// Asking in vain, as happens all the time, must not write; and the walk over those that are not ready must not hold up the writer.
-		ready, err := s.readyQueues(ctx, l)
+		// Asking in vain, as happens all the time, must not write.
+		due, ready, err := s.readyQueues(ctx, l)
+		if err == nil && due {
+			if err = s.wakeQueues(ctx, l); err == nil {
+				continue
+			}
+		}
 		if err != nil || len(ready) == 0 {
 			return nil, err
 		}
@@ -50,46 +83,122 @@ func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.L
 		if len(rows) > 0 { // else another owner was faster with all of them
 			return convert(rows, func(r *eventRow) (tracking.Leased, error) {
 				e, err := r.event()
-				return tracking.Leased{Outbox: l.Outbox, App: s.apps.id(r.App), Event: e, Attempt: r.Attempts + 1}, err
+				return tracking.Leased{Outbox: l.Outbox, App: s.appOf(r.App), Event: e, Attempt: r.Attempts + 1}, err
 			})
 		}
 	}
 }
 
-// readyQueues lists subjects whose queue may be handed out.
-func (s *Store) readyQueues(ctx context.Context, l tracking.Lease) (ready []int64, err error) {
-	now := l.Now.UnixMilli()
-	except := make([]int64, 0, len(l.Except))
-	for _, app := range l.Except {
-		if n, ok := s.apps.number(app); ok {
-			except = append(except, n)
-		}
+// readyRow is a queue that may be handed out.
+type readyRow struct {
+	App, Subject, Head int64
+}
+
+// readyQueues lists queues that may be handed out, by age. Due tells that others are to be woken
+// first.
+func (s *Store) readyQueues(ctx context.Context, l tracking.Lease) (due bool, ready []readyRow, err error) {
+	if l.Limit <= 0 {
+		return false, nil, ctx.Err()
 	}
-	b, err := json.Marshal(except)
-	if err != nil {
-		return nil, err
-	}
+	maxLease, maxRetry := rows.Bounds(l)
 	err = s.read(ctx, func(ctx context.Context) error {
-		var any bool
-		if err := s.get(ctx, &any, selectAnyReady, l.Outbox, now); err != nil || !any || l.Limit <= 0 {
+		if err := s.get(ctx, &due, selectAnyDue, l.Outbox, l.Now.UnixMilli(), maxRetry, maxLease); err != nil || due {
 			return err
 		}
-		return s.list(ctx, &ready, selectReady, l.Outbox, now, string(b), l.Limit)
+		var apps []readyRow
+		if err := s.list(ctx, &apps, selectReadyApps, l.Outbox); err != nil {
+			return err
+		}
+		byAge := func(a, b readyRow) int { return cmp.Compare(a.Head, b.Head) }
+		slices.SortFunc(apps, byAge)
+		asked := 0 // of more applications than events are wanted the first ones will do
+		for _, a := range apps {
+			room := l.Limit
+			if l.Each > 0 {
+				room = min(room, l.Each-l.Busy[s.appOf(a.App)])
+			}
+			if room <= 0 || asked == l.Limit {
+				continue
+			}
+			asked++
+			var some []readyRow
+			if err := s.list(ctx, &some, selectReady, l.Outbox, a.App, room); err != nil {
+				return err
+			}
+			ready = append(ready, some...)
+		}
+		slices.SortFunc(ready, byAge)
+		ready = ready[:min(len(ready), l.Limit)]
+		return nil
 	})
-	return ready, err
+	return due, ready, err
+}
+
+const (
+	selectDueQueues = `SELECT subject FROM queues INDEXED BY queues_later
+		WHERE outbox = ? AND ` + isLater + ` AND ready_at <= ? ORDER BY ready_at LIMIT ?`
+	wakeQueue         = `UPDATE queues SET ready_at = 0x8000000000000000 WHERE subject = ? AND outbox = ?`
+	selectWrongLeases = `
+SELECT subject, app FROM queues INDEXED BY queues_leased
+	WHERE outbox = ? AND leased_until IS NOT NULL AND leased_until > ? ORDER BY leased_until LIMIT ?`
+	selectWrongRetries = `
+SELECT subject, head FROM queues INDEXED BY queues_later WHERE outbox = ? AND ` + isLater + ` AND ready_at > ?
+	ORDER BY ready_at LIMIT ?`
+	forgetRetry = `UPDATE deliveries SET retry_at = NULL WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
+
+	wakeAtOnce = 1000 // queues in one step
+)
+
+// wakeQueues makes ready what has come due, and what a wrong clock has put further ahead than it
+// can be.
+func (s *Store) wakeQueues(ctx context.Context, l tracking.Lease) error {
+	maxLease, maxRetry := rows.Bounds(l)
+	return s.write(ctx, change{lane: small, rows: laneRows, atom: true, apply: func(x *tx) error {
+		var list []readyRow
+		if err := x.list(&list, selectWrongLeases, l.Outbox, maxLease, wakeAtOnce); err != nil {
+			return err
+		}
+		for _, r := range list {
+			if err := x.requeue(queueKey{r.Subject, l.Outbox}, &queueRow{App: r.App}); err != nil {
+				return err
+			}
+		}
+		list = nil
+		if err := x.list(&list, selectWrongRetries, l.Outbox, maxRetry, wakeAtOnce); err != nil {
+			return err
+		}
+		for _, r := range list {
+			if err := x.exec(forgetRetry, r.Subject, l.Outbox, r.Head); err != nil {
+				return err
+			}
+			if err := x.exec(wakeQueue, r.Subject, l.Outbox); err != nil {
+				return err
+			}
+		}
+		var due []int64
+		if err := x.list(&due, selectDueQueues, l.Outbox, l.Now.UnixMilli(), wakeAtOnce); err != nil {
+			return err
+		}
+		for _, subject := range due {
+			if err := x.exec(wakeQueue, subject, l.Outbox); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
 }
 
 // lease takes the queues that are ready still.
-func (s *Store) lease(ctx context.Context, l tracking.Lease, ready []int64) (rows []eventRow, err error) {
-	now, until := l.Now.UnixMilli(), l.Until.UnixMilli()
-	err = s.write(ctx, true, func(x *tx) error {
+func (s *Store) lease(ctx context.Context, l tracking.Lease, ready []readyRow) (rows []eventRow, err error) {
+	until := l.Now.Add(l.For).UnixMilli()
+	err = s.write(ctx, change{lane: small, rows: len(ready), atom: true, apply: func(x *tx) error {
 		rows = nil
-		for _, n := range ready {
+		for _, r := range ready {
 			left := l.Limit - len(rows)
 			if left == 0 {
 				break
 			}
-			taken, err := x.changed(leaseQueue, l.Owner, until, until, n, l.Outbox, now)
+			taken, err := x.changed(leaseQueue, l.Owner, until, until, r.Subject, l.Outbox)
 			if err != nil {
 				return err
 			}
@@ -97,18 +206,19 @@ func (s *Store) lease(ctx context.Context, l tracking.Lease, ready []int64) (row
 				continue
 			}
 			var queue []eventRow
-			if err := x.list(&queue, selectQueue, n, l.Outbox, left); err != nil {
+			if err := x.list(&queue, selectQueue, r.Subject, l.Outbox, left); err != nil {
 				return err
 			}
 			rows = append(rows, queue...)
 		}
 		return nil
-	})
+	}})
 	return rows, err
 }
 
 const (
-	// An event that was delivered, or never went to that outbox, has no delivery; a queue that is empty and not leased is not there.
+	// An event that was delivered, or never went to that outbox, has no delivery; a queue that is
+	// empty and not leased is not there.
 	selectDelivery = `
 SELECT e.n, e.subject, e.app, coalesce(d.state, 0) AS state, q.owner, q.leased_until
 FROM events e
@@ -116,17 +226,22 @@ LEFT JOIN deliveries d ON d.subject = e.subject AND d.outbox = ?1 AND d.state IN
 LEFT JOIN queues q ON q.subject = e.subject AND q.outbox = ?1
 WHERE e.app = ?2 AND e.id = ?3`
 	deleteDelivery = `DELETE FROM deliveries WHERE subject = ? AND outbox = ? AND state = ? AND event = ?`
-	retryDelivery  = `UPDATE deliveries SET attempts = attempts + 1, retry_at = ? WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
-	buryDelivery   = `UPDATE deliveries SET attempts = attempts + 1, state = 2 WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
-	reviveDelivery = `UPDATE deliveries SET attempts = 0, state = 1, retry_at = NULL WHERE subject = ? AND outbox = ? AND state = 2 AND event = ?`
-	settleEvent    = `UPDATE events SET undelivered = undelivered - 1 WHERE n = ?`
-	unsettleEvent  = `UPDATE events SET undelivered = undelivered + 1 WHERE n = ?`
+	retryDelivery  = `UPDATE deliveries SET attempts = attempts + 1, retry_at = ?
+		WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
+	buryDelivery = `UPDATE deliveries SET attempts = attempts + 1, state = 2
+		WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
+	reviveDelivery = `UPDATE deliveries SET attempts = 0, state = 1, retry_at = NULL
+		WHERE subject = ? AND outbox = ? AND state = 2 AND event = ?`
+	settleEvent   = `UPDATE events SET undelivered = undelivered - 1 WHERE n = ?`
+	unsettleEvent = `UPDATE events SET undelivered = undelivered + 1 WHERE n = ?`
 
-	selectHead  = `SELECT event, retry_at FROM deliveries WHERE subject = ? AND outbox = ? AND state = 1 ORDER BY event LIMIT 1`
+	selectHead = `SELECT event, retry_at FROM deliveries WHERE subject = ? AND outbox = ? AND state = 1
+		ORDER BY event LIMIT 1`
 	deleteQueue = `DELETE FROM queues WHERE subject = ? AND outbox = ?`
 	putQueue    = `
 INSERT INTO queues (subject, outbox, app, head, ready_at, owner, leased_until) VALUES (?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, owner = excluded.owner, leased_until = excluded.leased_until`
+ON CONFLICT DO UPDATE SET head = excluded.head, ready_at = excluded.ready_at, owner = excluded.owner,
+	leased_until = excluded.leased_until`
 )
 
 // queueKey names a queue.
@@ -142,7 +257,8 @@ type queueRow struct {
 	LeasedUntil sql.NullInt64 `db:"leased_until"`
 }
 
-// readyAt is when the queue may be handed out: after the lease, and when the head may be tried again.
+// readyAt is when the queue may be handed out: after the lease, and when the head may be tried
+// again.
 func (r *queueRow) readyAt(retryAt sql.NullInt64) int64 {
 	at := int64(atOnce)
 	if r.LeasedUntil.Valid {
@@ -167,7 +283,7 @@ func (s *Store) FinishEvents(ctx context.Context, done []tracking.Delivery) erro
 		return ctx.Err()
 	}
 	done = append([]tracking.Delivery(nil), done...)
-	return s.write(ctx, true, func(x *tx) error {
+	return s.write(ctx, change{lane: small, rows: len(done), atom: true, apply: func(x *tx) error {
 		queues := map[queueKey]*queueRow{}
 		for _, d := range done {
 			if err := x.finish(d, queues); err != nil {
@@ -180,12 +296,12 @@ func (s *Store) FinishEvents(ctx context.Context, done []tracking.Delivery) erro
 			}
 		}
 		return nil
-	})
+	}})
 }
 
 // finish notes what became of one event, and in queues what is to become of its queue.
 func (x *tx) finish(d tracking.Delivery, queues map[queueKey]*queueRow) error {
-	app, ok := x.store.apps.number(d.App)
+	app, ok := x.store.apps.Number(d.App)
 	if !ok {
 		return nil
 	}
@@ -212,18 +328,18 @@ func (x *tx) finish(d tracking.Delivery, queues map[queueKey]*queueRow) error {
 	}
 	switch {
 	case r.State == 0:
-	case d.State == tracking.Delivered:
+	case d.State == tracking.DeliveryDone:
 		change(deleteDelivery, k.subject, k.outbox, r.State, r.N)
 		if r.State == stateWait {
 			change(settleEvent, r.N)
 		}
-	case d.State == tracking.Released && r.State == stateDead:
+	case d.State == tracking.DeliveryReleased && r.State == stateDead:
 		change(reviveDelivery, k.subject, k.outbox, r.N)
 		change(unsettleEvent, r.N)
 	case !mine || r.State != stateWait:
-	case d.State == tracking.Retry:
-		change(retryDelivery, millis(d.RetryAt), k.subject, k.outbox, r.N)
-	case d.State == tracking.Dead:
+	case d.State == tracking.DeliveryRetry:
+		change(retryDelivery, millis(d.Now.Add(d.RetryIn)), k.subject, k.outbox, r.N)
+	case d.State == tracking.DeliveryDead:
 		change(buryDelivery, k.subject, k.outbox, r.N)
 		change(settleEvent, r.N)
 	}

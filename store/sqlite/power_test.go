@@ -17,7 +17,8 @@ import (
 // long reports whether tests are to run at full size.
 func long() bool { return os.Getenv("TRACKING_LONG") == "1" }
 
-// fastDir is an empty directory in memory where there is one: what the disk is supposed to do is told by powervfs, not by the disk.
+// fastDir is an empty directory in memory where there is one: what the disk is supposed to do is
+// told by powervfs, not by the disk.
 func fastDir(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "sqlite-test-")
@@ -69,9 +70,12 @@ func copyFiles(t testing.TB, to, from string) {
 	}
 }
 
-// images rebuilds the disk after every operation from one on, in each of the ways a power cut may leave it, and calls check with the directory.
-// With at most n images it leaves out operations evenly.
-func (r recorded) images(t testing.TB, from, n int, check func(dir string, acked int, s powervfs.Survival)) (images int) {
+// images rebuilds the disk after every operation from one on, in each of the ways a power cut may
+// leave it, and calls check with the directory. With at most n images it leaves out operations
+// evenly.
+func (r recorded) images(
+	t testing.TB, from, n int, check func(dir string, acked int, s powervfs.Survival),
+) (images int) {
 	t.Helper()
 	disk, err := powervfs.LoadDisk(r.base)
 	if err != nil {
@@ -108,12 +112,13 @@ func emptyDir(dir string) error {
 	return err
 }
 
-// TestPowerCut cuts the power after every operation on the disk: what was acknowledged is there, and no step is half done.
+// TestPowerCut cuts the power after every operation on the disk: what was acknowledged is there,
+// and no step is half done.
 func TestPowerCut(t *testing.T) {
-	rounds, images := 12, 300
+	rounds, images := 12, 100
 	switch {
 	case long():
-		rounds, images = 13, 12000
+		rounds, images = 13, 5000
 	case raceDetector:
 		rounds, images = 4, 30
 	}
@@ -147,9 +152,10 @@ func TestPowerCut(t *testing.T) {
 					t.FailNow()
 				}
 			})
-			t.Logf("%d operations, %d acknowledged, %d images: %d lost something, %d hold a half step", len(r.ops), len(l.facts), n, lost, half)
+			t.Logf("%d operations, %d acknowledged, %d images: %d lost something, %d hold a half step", len(r.ops),
+				len(l.facts), n, lost, half)
 			switch {
-			case long() && synchronous == "FULL" && n < 10000:
+			case long() && synchronous == "FULL" && n < 4000:
 				t.Errorf("%d images are too few", n)
 			case synchronous == "NORMAL" && lost == 0:
 				t.Error("nothing is lost without a sync at each commit: this test could not see a loss")
@@ -182,7 +188,8 @@ func checkImage(ctx context.Context, path string, l *ledger, acked int) (missing
 	return 0, agree(db)
 }
 
-// TestPowerCutInMigration cuts the power during an update of the file: it is whole, of one version or another, and can be updated again.
+// TestPowerCutInMigration cuts the power during an update of the file: it is whole, of one version
+// or another, and can be updated again.
 func TestPowerCutInMigration(t *testing.T) {
 	v := registerVFS(t, "power-migration")
 	l := &ledger{}
@@ -215,12 +222,9 @@ func TestPowerCutInMigration(t *testing.T) {
 
 	versions := map[string]int{}
 	update := recorded{base, v2.Log()}
-	most := 300
-	switch {
-	case long():
+	most := 60
+	if long() {
 		most = 1 << 20
-	case raceDetector:
-		most = 60
 	}
 	n := update.images(t, 0, most, func(dir string, _ int, way powervfs.Survival) {
 		path := filepath.Join(dir, "tracking.db")

@@ -1,46 +1,42 @@
 package sqlite
 
 import (
-	"sync"
-
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// registry knows the numbers that stand for applications in the tables. There are few of them and they are never removed, so all are in memory.
-type registry struct {
-	mu      sync.RWMutex
-	numbers map[tracking.AppID]int64
-	ids     map[int64]tracking.AppID
-}
-
-// number finds an application that has committed something.
-func (r *registry) number(app tracking.AppID) (int64, bool) {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	n, ok := r.numbers[app]
-	return n, ok
-}
-
-func (r *registry) id(n int64) tracking.AppID {
-	r.mu.RLock()
-	defer r.mu.RUnlock()
-	return r.ids[n]
-}
-
-// add makes an application known. Only what is committed may be added.
-func (r *registry) add(n int64, app tracking.AppID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.numbers == nil {
-		r.numbers, r.ids = map[tracking.AppID]int64{}, map[int64]tracking.AppID{}
-	}
-	r.numbers[app], r.ids[n] = n, app
+// appOf is the application with a number. All that there are are in memory: there are few of them.
+func (s *Store) appOf(n int64) tracking.AppID {
+	app, _ := s.apps.ID(n)
+	return app
 }
 
 const (
 	selectApps = `SELECT n, id FROM apps`
 	insertApp  = `INSERT INTO apps (id) VALUES (?)`
 )
+
+// marks are the greatest numbers of rows that are gone. New rows go on from there.
+type marks struct {
+	LastVersion int64 `db:"last_version"`
+	LastNotice  int64 `db:"last_notice"`
+}
+
+const (
+	selectMarks = `SELECT last_version, last_notice FROM apps WHERE n = ?`
+
+	// newVersion is the version of a new row, in an INSERT. No row of its id has had it.
+	newVersion = `(SELECT last_version + 1 FROM apps WHERE n = ?)`
+
+	// keepMarks notes those of a driver, and of his invite, before they go.
+	keepMarks = `
+UPDATE apps SET last_version = max(last_version, ?, coalesce((SELECT version FROM invites
+	WHERE driver = ?), 0)), last_notice = max(last_notice, ?) WHERE n = ?`
+)
+
+func (x *tx) marks(app int64) (m marks, err error) {
+	err = x.get(&m, selectMarks, app)
+	return m, err
+}
 
 type appRow struct {
 	N  int64

@@ -1,4 +1,5 @@
-// Package sqlite is a [tracking.Store] on one SQLite file that loses nothing: what a caller was told is done survives a killed process and a power cut.
+// Package sqlite is a [tracking.Store] on one SQLite file that loses nothing: what a caller was
+// told is done survives a killed process and a power cut.
 //
 //	store, err := sqlite.Open("/var/lib/tracking/tracking.db", nil)
 //	if err != nil {
@@ -7,34 +8,73 @@
 //	defer store.Close()
 //	svc, err := tracking.New(store, nil)
 //
-// The file, its -wal and -shm companions and a -lock file lie beside each other and belong together; all are readable by their owner only.
-// One process has a file open at a time: a second [Open] answers [ErrInUse]. [Store.Backup] copies a running store; copying the files by
-// other means is safe only after [Store.Close].
+// The file, its -wal and -shm companions and a -lock file lie beside each other and belong
+// together; all are readable by their owner only. One process has a file open at a time: a second
+// [Open] answers [ErrInUse], on Linux also by another name of the file (a hard link).
+// [Store.Backup] copies a running store; copying the files by other means is safe only after
+// [Store.Close].
+//
+// # Upgrade and restore
+//
+// A newer version of this library brings a file up to date when it opens it, in one transaction:
+// all or nothing, and told to Options.Logger. Copy the file first, by [Store.Backup] or with the
+// program stopped: an older version refuses what a newer one has written ([ErrNewer]) and leaves it
+// as it is, so that the way back is the copy.
+//
+// To restore, stop the program, remove the file with its -wal and -shm, and put the copy in its
+// place, or open the copy where it is. What was written since the copy is gone; the tokens of
+// drivers and links that are in it work on. A copy of an older version is brought up to date like
+// any other file.
+//
+// Two versions cannot have one file open, nor can two processes of one version ([ErrInUse]): for an
+// upgrade stop the one and start the other, which takes less than a second. To try a new version
+// beside the running one, give it a copy; it should have no notifiers, as it would tell everybody
+// again what the copy has not yet delivered. Programs that have to be replaced without a pause keep
+// their rows in package store/postgres.
 //
 // # How it writes
 //
-// There is one writer. Durability costs one fsync a transaction, so the writer takes all changes that wait, runs each under a savepoint of its own,
-// commits once and answers all: alone a change costs an fsync, among many a small part of one. A bounded number of changes may wait; one more
-// is answered ErrUnavailable at once. The transaction log (WAL) is synced at every commit (synchronous=FULL); where the system has fdatasync(2) it
-// is used instead of fsync(2), which [driver.Fdatasync] switches for the whole process.
+// There is one writer. Durability costs one fsync a transaction, so the writer takes all changes
+// that wait, runs each under a savepoint of its own, commits once and answers all: alone a change
+// costs an fsync, among many a small part of one. Commits go before fixes, single fixes before
+// large batches, and a transaction that has written for a while ends: a burst of old fixes holds up
+// nobody who starts or finishes something, and is not starved by them either. A bounded number of
+// changes may wait; one more is answered ErrUnavailable at once. The transaction log (WAL) is
+// synced at every commit (synchronous=FULL); where the system has fdatasync(2) it is used instead
+// of fsync(2), which [driver.Fdatasync] switches for the whole process.
 //
-// A change whose commit failed may or may not be in the file: it is answered ErrUnavailable, the code whose outcome is unknown. A full disk
-// is such an error; reads go on, and writing resumes by itself once there is space. After a failed fsync nothing more is written
-// until the store is opened again, because the kernel no longer knows what has reached the disk; [Store.Health] says so. Damage that is met in
-// the file is reported in the same way ([ErrDamaged]) and never repaired: restore a backup.
+// A change whose commit failed may or may not be in the file: it is answered ErrUnavailable, the
+// code whose outcome is unknown. A full disk is such an error; reads go on, and writing resumes by
+// itself once there is space. After a failed fsync nothing more is written until the store is
+// opened again, because the kernel no longer knows what has reached the disk; [Store.Health] says
+// so. Damage that is met in the file is reported in the same way ([ErrDamaged]) and never repaired:
+// restore a backup.
 //
 // # How it reads
 //
-// Readers have connections of their own, see the last commit, and do not wait for the writer. Each read has a time limit. Lists read their
-// page by an index. Positions are rows like all others, but who is near is answered from an index in memory, which is built in the background after Open:
+// Readers have connections of their own, see the last commit, and do not wait for the writer. Each
+// read has a time limit. Lists read their page by an index. Positions are rows like all others, but
+// who is near is answered from an index in memory, which is built in the background after Open:
 // queries by position wait for it, all others do not.
 //
-// Texts that stand in a list or a map (Task.Excluded, Driver.Properties and Push, Event.Data and Notices) must be valid UTF-8, as the texts of a
-// [tracking.Service] always are; others are refused with ErrInvalid.
+// # What is erased
+//
+// What is deleted or replaced is overwritten, in the file (secure_delete) and in the index of words
+// alike. The log holds it a little longer: until the [Store.Purge] after it, once a minute where
+// [tracking.Service.Run] runs, or until Close; while somebody reads from the log, until a later one.
+// Copies that were made before have it still: backups, what a file system or a disk keeps of what
+// was there, and the copy of a file from before an update. A file that an older version has written
+// may hold remains of what was deleted then, until it is compacted once: [Store.Backup] makes a copy
+// without them.
+//
+// What sweeps have claimed ([tracking.Claim]) is known in memory too: the process is alone.
 package sqlite
 
 import (
+	"cmp"
 	"context"
+	"database/sql"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -47,20 +87,27 @@ import (
 	driver "modernc.org/sqlite"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 // Options adjust a Store. The zero Options, like nil, are right for most.
 type Options struct {
-	// Queue is how many changes may wait for the writer; 0 means 4096. More than that are answered ErrUnavailable.
+	// Queue is how many changes may wait for the writer, and how many small and how many large
+	// batches of fixes besides; 0 means
+	// 4096. More than that are answered ErrUnavailable.
 	Queue int
 
-	// Readers is how many reads run at once, each on a connection of its own; 0 means one for each CPU, but at least 4. Others wait.
+	// Readers is how many reads run at once, each on a connection of its own; 0 means one for each
+	// CPU, but at least 4. Others wait.
 	Readers int
 
-	// ReadTimeout limits each read; 0 means 10 seconds. It bounds what a read can hold up: the log cannot shrink while an old state is being read.
+	// ReadTimeout limits each read; 0 means 10 seconds. It bounds what a read can hold up: the log
+	// cannot shrink while an old state is being read.
 	ReadTimeout time.Duration
 
-	// BusyTimeout is how long to wait for a lock that something else holds on the file, such as a person with a SQLite shell; 0 means 5 seconds.
+	// BusyTimeout is how long to wait for a lock that something else holds on the file, such as a
+	// person with a SQLite shell; 0 means 5 seconds.
 	BusyTimeout time.Duration
 
 	// CacheSize is the page cache of the writer in bytes, and of each reader; 0 means 16 MiB.
@@ -70,12 +117,14 @@ type Options struct {
 	Logger *slog.Logger
 
 	// For tests.
-	vfs             string // the SQLite VFS; "" is the system's
-	synchronous     string // "" is FULL
-	migrations      fs.FS  // nil is the embedded ones
-	checkpointPages int    // 0 is the constant
+	vfs             string       // the SQLite VFS; "" is the system's
+	synchronous     string       // "" is FULL
+	migrations      fs.FS        // nil is the embedded ones
+	checkpointPages int          // 0 is the constant
+	grouped         func([]*job) // is told of each transaction's changes, in order
 }
 
+// withDefaults fills in what is not set, and refuses what cannot be meant.
 func (o *Options) withDefaults() (Options, error) {
 	var c Options
 	if o != nil {
@@ -132,22 +181,28 @@ type Store struct {
 	readers    *sqlx.DB
 	statements sync.Map // query → *sqlx.Stmt on readers
 
-	// gate keeps readers and the writer apart in memory, where there is no log to read an old state from. Nil for a file.
+	// gate keeps readers and the writer apart in memory, where there is no log to read an old state
+	// from. Nil for a file.
 	gate *sync.RWMutex
 
 	writer writer
-	apps   registry
+	apps   rows.Registry[int64]
 	index  index
 	health atomic.Pointer[error] // why nothing more is written
 	backup sync.Mutex            // one at a time
+
+	due     claims.Claims[claimedDue]
+	matches claims.Claims[claimedTask]
 }
 
 var _ tracking.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, and makes it if there is none; its directory must exist. [Memory] is a store without a file.
+// Open opens the store in the file at path, and makes it if there is none; its directory must
+// exist. [Memory] is a store without a file.
 //
-// A file that it cannot use is an [*OpenError], and stays as it is. An older file is brought up to date, each step in one transaction, and a copy of it is
-// kept beside it: FILE-v1 for a file of version 1.
+// A file that it cannot use is an [*OpenError], and stays as it is. An older file is brought up to
+// date, each step in one transaction, and a copy of it is kept beside it: FILE-v1 for a file of
+// version 1.
 func Open(path string, opts *Options) (_ *Store, err error) {
 	o, err := opts.withDefaults()
 	if err != nil {
@@ -171,16 +226,17 @@ func Open(path string, opts *Options) (_ *Store, err error) {
 	return s, nil
 }
 
-// Close waits for the changes that were accepted, ends reads, and releases the file. A later call of any method returns ErrUnavailable.
+// Close waits for the changes that were accepted, ends reads, and releases the file. A later call
+// of any method returns ErrUnavailable.
 func (s *Store) Close() error {
 	s.stop()
 	s.life.Lock()
 	if s.closed {
 		s.life.Unlock()
-		return errClosed
+		return rows.ErrClosed
 	}
 	s.closed = true
-	close(s.writer.queue)
+	close(s.writer.wake)
 	s.life.Unlock()
 	<-s.writer.done
 	s.index.running.Wait()
@@ -206,13 +262,13 @@ func (s *Store) disconnect() error {
 	return first
 }
 
-// Health is nil while the store reads and writes. Otherwise it says why nothing is written until the store is opened again,
-// or why queries by position cannot be answered; these it tries to mend.
+// Health is nil while the store reads and writes. Otherwise it says why nothing is written until
+// the store is opened again, or why queries by position cannot be answered; these it tries to mend.
 func (s *Store) Health() error {
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
-		return errClosed
+		return rows.ErrClosed
 	}
 	if err := s.health.Load(); err != nil {
 		return *err
@@ -250,7 +306,7 @@ func (s *Store) read(ctx context.Context, f func(ctx context.Context) error) err
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
-		return errClosed
+		return rows.ErrClosed
 	}
 	limited, cancel := context.WithTimeout(ctx, s.opts.ReadTimeout)
 	defer cancel()
@@ -261,7 +317,7 @@ func (s *Store) read(ctx context.Context, f func(ctx context.Context) error) err
 	}
 	err := f(limited)
 	if err != nil && ctx.Err() == nil && s.closing.Err() != nil {
-		return errClosed
+		return rows.ErrClosed
 	}
 	if isDamage(err) {
 		s.halt(err)
@@ -294,6 +350,26 @@ func (s *Store) get(ctx context.Context, dest any, query string, args ...any) er
 	return st.GetContext(ctx, dest, args...)
 }
 
+// one reads the row that a query finds, and the application it is of.
+func one[R, T any](ctx context.Context, s *Store, of func(*R) (int64, T, error), query string, args ...any) (
+	app tracking.AppID, v T, err error,
+) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		var r R
+		if err := s.get(ctx, &r, query, args...); err != nil {
+			return err
+		}
+		n, got, err := of(&r)
+		app, v = s.appOf(n), got
+		return err
+	})
+	if err != nil {
+		var none T
+		return "", none, err
+	}
+	return app, v, nil
+}
+
 // list reads all rows into dest, a pointer to a slice of row structs or values.
 func (s *Store) list(ctx context.Context, dest any, query string, args ...any) error {
 	st, err := s.statement(ctx, query)
@@ -310,4 +386,32 @@ func (s *Store) Secret(ctx context.Context) ([]byte, error) {
 	var secret []byte
 	err := s.read(ctx, func(ctx context.Context) error { return s.get(ctx, &secret, selectSecret) })
 	return secret, err
+}
+
+const (
+	selectMemo = `SELECT value FROM memos WHERE name = ?`
+	upsertMemo = `INSERT INTO memos (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`
+)
+
+// Memo implements [tracking.Store].
+func (s *Store) Memo(ctx context.Context, name string) (value []byte, err error) {
+	err = s.read(ctx, func(ctx context.Context) error {
+		err := s.get(ctx, &value, selectMemo, name)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return value, err
+}
+
+// SetMemo implements [tracking.Store].
+func (s *Store) SetMemo(ctx context.Context, name string, value []byte) error {
+	if err := cmp.Or(ctx.Err(), rows.Texts(name)); err != nil {
+		return err
+	}
+	value = append([]byte{}, value...)
+	return s.write(ctx, change{
+		lane: small, rows: 1, atom: true, apply: func(x *tx) error { return x.exec(upsertMemo, name, value) },
+	})
 }

@@ -1,11 +1,17 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/claims"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 const taskColumns = `
@@ -14,9 +20,10 @@ const taskColumns = `
 	t.pickup_name AS "pickup.name", t.pickup_mobile AS "pickup.mobile",
 	t.drop_lng AS "drop.lng", t.drop_lat AS "drop.lat", t.drop_address AS "drop.address",
 	t.drop_name AS "drop.name", t.drop_mobile AS "drop.mobile",
-	t.driver_id, t.auto_assigned, t.waiting, t.excluded, t.key, t.key_sum, t.geocode_at,
+	t.driver_id, t.person, t.auto_assigned, t.waiting, t.excluded, t.key, t.key_sum, t.geocode_at,
 	t.link_generation, t.link_hash, t.link_made_at,
-	t.created_at, t.updated_at, t.assigned_at, t.started_at, t.picked_up_at, t.completed_at`
+	t.created_at, t.updated_at, t.assigned_at, t.started_at, t.picked_up_at, t.completed_at,
+	t.window_from, t.window_to, t.window_at, t.due_at, t.more`
 
 type taskRow struct {
 	Seq, App       int64
@@ -31,7 +38,8 @@ type taskRow struct {
 	OrderID        string `db:"order_id"`
 	Pickup, Drop   placeRow
 	DriverID       tracking.DriverID `db:"driver_id"`
-	AutoAssigned   bool              `db:"auto_assigned"`
+	Person         string
+	AutoAssigned   bool `db:"auto_assigned"`
 	Waiting        bool
 	Excluded       text
 	Key            text
@@ -46,20 +54,39 @@ type taskRow struct {
 	StartedAt      instant `db:"started_at"`
 	PickedUpAt     instant `db:"picked_up_at"`
 	CompletedAt    instant `db:"completed_at"`
+	WindowFrom     instant `db:"window_from"`
+	WindowTo       instant `db:"window_to"`
+	WindowAt       int64   `db:"window_at"`
+	DueAt          instant `db:"due_at"`
+	More           text
 }
 
 func (r *taskRow) task() (tracking.Task, error) {
 	excluded, err := fromJSON[[]tracking.DriverID](r.Excluded)
-	return tracking.Task{
-		ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Reason: r.Reason, Time: r.Time.Time, Notes: r.Notes, OrderID: r.OrderID,
-		Pickup: r.Pickup.place(), Drop: r.Drop.place(),
-		DriverID: r.DriverID, AutoAssigned: r.AutoAssigned, Waiting: r.Waiting, Excluded: excluded,
-		Key: string(r.Key), KeySum: r.KeySum.Hash, GeocodeAt: r.GeocodeAt.Time,
+	if err != nil {
+		return tracking.Task{}, err
+	}
+	t := tracking.Task{
+		ID: r.ID, Type: r.Type, Status: r.Status, Outcome: r.Outcome, Reason: r.Reason, Time: r.Time.Time,
+		Notes: r.Notes, OrderID: r.OrderID, Pickup: r.Pickup.place(), Drop: r.Drop.place(), DriverID: r.DriverID,
+		Person: r.Person, AutoAssigned: r.AutoAssigned, Waiting: r.Waiting, Excluded: excluded, Key: string(r.Key),
+		KeySum: r.KeySum.Hash, GeocodeAt: r.GeocodeAt.Time,
 		Link:      tracking.Link{Generation: r.LinkGeneration, Hash: r.LinkHash.Hash, MadeAt: r.LinkMadeAt.Time},
-		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, AssignedAt: r.AssignedAt.Time, StartedAt: r.StartedAt.Time,
-		PickedUpAt: r.PickedUpAt.Time, CompletedAt: r.CompletedAt.Time,
-		Seq: r.Seq, Version: r.Version,
-	}, err
+		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, AssignedAt: r.AssignedAt.Time,
+		StartedAt: r.StartedAt.Time, PickedUpAt: r.PickedUpAt.Time, CompletedAt: r.CompletedAt.Time, Seq: r.Seq,
+		Version: r.Version,
+		Window:  tracking.Window{From: r.WindowFrom.Time, To: r.WindowTo.Time}, DueAt: r.DueAt.Time,
+	}
+	return t, rows.AddMore(&t, string(r.More))
+}
+
+// indexedTask is what of a row decides what else has to be changed with it.
+type indexedTask struct {
+	taskRow
+	LateFrom instant `db:"late_from"`
+	Seeks    bool
+	Personal bool
+	Place    int64
 }
 
 const (
@@ -68,12 +95,18 @@ INSERT INTO tasks (type, outcome, reason, time, notes,
 	pickup_lng, pickup_lat, pickup_address, pickup_name, pickup_mobile,
 	drop_lng, drop_lat, drop_address, drop_name, drop_mobile,
 	auto_assigned, excluded, key_sum, link_generation, link_made_at,
-	updated_at, assigned_at, started_at, picked_up_at,
-	app, id, version, created_at, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at)
-VALUES (?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	updated_at, assigned_at, started_at, picked_up_at, person, more,
+	version, app, id, created_at, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at,
+	due_at, window_from, window_to, late_from, seeks, personal, place)
+VALUES (?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?,  ?, ?, ?, ?,
+	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	selectTaskIndexed = `
-SELECT seq, version, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at FROM tasks WHERE app = ? AND id = ?`
+SELECT seq, version, created_at, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at,
+	due_at, window_from, window_to, late_from, seeks, personal, place, more,
+	pickup_address AS "pickup.address", pickup_name AS "pickup.name", pickup_mobile AS "pickup.mobile",
+	drop_address AS "drop.address", drop_name AS "drop.name", drop_mobile AS "drop.mobile"
+FROM tasks WHERE app = ? AND id = ?`
 
 	// The columns that stand in no index, in the order of insertTask.
 	updateTask = `
@@ -81,55 +114,61 @@ UPDATE tasks SET type = ?, outcome = ?, reason = ?, time = ?, notes = ?,
 	pickup_lng = ?, pickup_lat = ?, pickup_address = ?, pickup_name = ?, pickup_mobile = ?,
 	drop_lng = ?, drop_lat = ?, drop_address = ?, drop_name = ?, drop_mobile = ?,
 	auto_assigned = ?, excluded = ?, key_sum = ?, link_generation = ?, link_made_at = ?,
-	updated_at = ?, assigned_at = ?, started_at = ?, picked_up_at = ?, version = version + 1`
+	updated_at = ?, assigned_at = ?, started_at = ?, picked_up_at = ?, person = ?, more = ?,
+	version = version + 1`
 	updateTaskWhere = ` WHERE seq = ?`
 
 	selectTaskExists = `SELECT EXISTS (SELECT 1 FROM tasks WHERE app = ? AND id = ?)`
 )
 
-func (x *tx) putTask(app int64, t *tracking.Task) error {
-	excluded, err := jsonValue(t.Excluded, len(t.Excluded), func(yield func(string) bool) {
-		for _, d := range t.Excluded {
-			if !yield(string(d)) {
-				return
-			}
-		}
-	})
+// putTask inserts or replaces a task's row. First is the version of a new one.
+func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given, err error) {
+	excluded, err := jsonValue(t.Excluded, len(t.Excluded))
 	if err != nil {
-		return err
+		return g, err
+	}
+	more, err := rows.MoreOf(t)
+	if err != nil {
+		return g, err
 	}
 	pickup, drop := placeValues(t.Pickup), placeValues(t.Drop)
-	args := make([]any, 0, 40)
+	args := make([]any, 0, 45)
 	args = append(args, t.Type, t.Outcome, t.Reason, millis(t.Time), t.Notes)
 	args = append(args, pickup[:]...)
 	args = append(args, drop[:]...)
 	args = append(args, t.AutoAssigned, excluded, hashValue(t.KeySum), t.Link.Generation, millis(t.Link.MadeAt),
-		millis(t.UpdatedAt), millis(t.AssignedAt), millis(t.StartedAt), millis(t.PickedUpAt))
+		millis(t.UpdatedAt), millis(t.AssignedAt), millis(t.StartedAt), millis(t.PickedUpAt), t.Person,
+		textValue(more))
+	kept := rows.Task(*t)
+	lateFrom := kept.LateFrom()
 
 	if t.Version == 0 {
-		_, err := x.insert(insertTask, append(args, app, t.ID, t.CreatedAt.UnixMilli(), t.Status, t.OrderID, t.DriverID, t.Waiting,
-			textValue(t.Key), millis(t.GeocodeAt), hashValue(t.Link.Hash), millis(t.CompletedAt))...)
-		if !isConstraint(err) {
-			return err
+		place, err := x.place(t.CreatedAt.UnixMilli())
+		if err != nil {
+			return g, err
 		}
-		var exists bool
-		if err := x.get(&exists, selectTaskExists, app, t.ID); err != nil {
-			return err
+		seq, err := x.insert(insertTask, append(args, first, app, t.ID, t.CreatedAt.UnixMilli(), t.Status, t.OrderID,
+			t.DriverID, t.Waiting,
+			textValue(t.Key), millis(t.GeocodeAt), hashValue(t.Link.Hash), millis(t.CompletedAt), millis(t.DueAt),
+			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place)...)
+		if err == nil {
+			x.waits(app, t, false, t.CreatedAt, seq)
+			if err := x.putTerms(app, place, nil, &kept); err != nil {
+				return g, err
+			}
 		}
-		if exists {
-			return conflict(tracking.KindTask, string(t.ID))
-		}
-		return taken(tracking.KindTask, "key")
+		err = x.inserted(err, tracking.KindTask, string(t.ID), "key", selectTaskExists, app)
+		return tracking.Given{Seq: seq, Version: first}, err
 	}
 
-	var old taskRow
-	found, err := x.find(&old, selectTaskIndexed, app, t.ID)
-	if err != nil {
-		return err
+	var old indexedTask
+	if _, err := x.find(&old, selectTaskIndexed, app, t.ID); err != nil {
+		return g, err
 	}
-	if !found || old.Version != t.Version {
-		return conflict(tracking.KindTask, string(t.ID))
+	if err := rows.Expect(tracking.KindTask, t.ID, t.Version, old.Version); err != nil {
+		return g, err
 	}
+	// One statement, with the indexed columns that have another value: each would cost its index.
 	var u update
 	u.begin(updateTask, args...)
 	u.set(old.Status != t.Status, "status", t.Status)
@@ -137,14 +176,28 @@ func (x *tx) putTask(app int64, t *tracking.Task) error {
 	u.set(old.DriverID != t.DriverID, "driver_id", t.DriverID)
 	u.set(old.Waiting != t.Waiting, "waiting", t.Waiting)
 	u.set(string(old.Key) != t.Key, "key", textValue(t.Key))
-	u.set(!old.GeocodeAt.Equal(whole(t.GeocodeAt)), "geocode_at", millis(t.GeocodeAt))
+	u.set(!old.GeocodeAt.Equal(rows.Time(t.GeocodeAt)), "geocode_at", millis(t.GeocodeAt))
 	u.set(old.LinkHash.Hash != t.Link.Hash, "link_hash", hashValue(t.Link.Hash))
-	u.set(!old.CompletedAt.Equal(whole(t.CompletedAt)), "completed_at", millis(t.CompletedAt))
+	u.set(!old.CompletedAt.Equal(rows.Time(t.CompletedAt)), "completed_at", millis(t.CompletedAt))
+	u.set(!old.DueAt.Equal(rows.Time(t.DueAt)), "due_at", millis(t.DueAt))
+	u.set(!old.WindowFrom.Equal(kept.Window.From), "window_from", millis(t.Window.From))
+	u.set(!old.WindowTo.Equal(kept.Window.To), "window_to", millis(t.Window.To))
+	u.set(!old.LateFrom.Equal(lateFrom), "late_from", millis(lateFrom))
+	u.set(old.Seeks != t.Seeks(), "seeks", t.Seeks())
+	u.set(old.Personal != t.Personal(), "personal", t.Personal())
 	err = u.run(x, updateTaskWhere, old.Seq)
 	if isConstraint(err) {
-		return taken(tracking.KindTask, "key")
+		return g, rows.UniqueConflict(tracking.KindTask, "key")
 	}
-	return err
+	if err != nil {
+		return g, err
+	}
+	x.waits(app, t, old.Waiting, old.CreatedAt.Time, old.Seq)
+	was, err := old.task()
+	if err != nil {
+		return g, err
+	}
+	return tracking.Given{Seq: old.Seq, Version: old.Version + 1}, x.putTerms(app, old.Place, &was, &kept)
 }
 
 const (
@@ -153,32 +206,23 @@ const (
 	selectTaskByLink = `SELECT` + taskColumns + ` FROM tasks t WHERE t.link_hash = ?`
 )
 
-func (s *Store) task(ctx context.Context, query string, args ...any) (app tracking.AppID, t tracking.Task, err error) {
-	err = s.read(ctx, func(ctx context.Context) error {
-		var r taskRow
-		if err := s.get(ctx, &r, query, args...); err != nil {
-			return err
-		}
-		app = s.apps.id(r.App)
-		t, err = r.task()
-		return err
-	})
-	if err != nil {
-		return "", tracking.Task{}, err
-	}
-	return app, t, nil
+func (s *Store) task(ctx context.Context, query string, args ...any) (tracking.AppID, tracking.Task, error) {
+	return one(ctx, s, func(r *taskRow) (int64, tracking.Task, error) {
+		v, err := r.task()
+		return r.App, v, err
+	}, query, args...)
 }
 
 // Task implements [tracking.TaskReader].
 func (s *Store) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	_, t, err := s.task(ctx, selectTask, n, id)
 	return t, err
 }
 
 // TaskByKey implements [tracking.TaskReader].
 func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (tracking.Task, error) {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	_, t, err := s.task(ctx, selectTaskByKey, n, textValue(key))
 	return t, err
 }
@@ -188,22 +232,34 @@ func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.Ap
 	return s.task(ctx, selectTaskByLink, hashValue(hash))
 }
 
-// Lists of tasks. Each reads by one index, which INDEXED BY names: a page must not depend on what the planner believes of the table.
-// Where a few statuses are asked for, SQLite merges one ordered walk for each of them.
+// Lists of tasks. Each reads by one index, which INDEXED BY names: a page must not depend on what
+// the planner believes of the table. Where a few statuses are asked for, SQLite merges one ordered
+// walk for each of them.
 const (
-	selectTasks             = `SELECT` + taskColumns + ` FROM tasks t INDEXED BY `
-	tasksByAge              = `tasks_by_age WHERE t.app = ?`
-	tasksByOrder            = `tasks_by_order WHERE t.app = ? AND t.order_id = ? AND t.order_id <> ''`
-	tasksByDriver           = `tasks_by_driver WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> ''`
-	tasksByStatus           = `tasks_by_status WHERE t.app = ? AND t.status = ?`
-	tasksByDriverStatus     = `tasks_by_driver_status WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.status = ?`
-	tasksByCompletion       = `tasks_by_completion WHERE t.app = ? AND t.completed_at IS NOT NULL AND t.completed_at >= ?`
-	tasksByDriverCompletion = `tasks_by_driver_completion WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.completed_at IS NOT NULL AND t.completed_at >= ?`
-	tasksAndDriver          = ` AND t.driver_id = ?`
-	tasksAndCompleted       = ` AND t.completed_at >= ?`
-	tasksAndStatus          = ` AND t.status IN (SELECT value FROM json_each(?))`
-	tasksUnion              = ` UNION ALL `
-	tasksNewestFirst        = ` ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?`
+	selectTasks         = `SELECT` + taskColumns + ` FROM tasks t INDEXED BY `
+	tasksByAge          = `tasks_by_age WHERE t.app = ?`
+	tasksByOrder        = `tasks_by_order WHERE t.app = ? AND t.order_id = ? AND t.order_id <> ''`
+	tasksByDriver       = `tasks_by_driver WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> ''`
+	tasksByStatus       = `tasks_by_status WHERE t.app = ? AND t.status = ?`
+	tasksByDriverStatus = `tasks_by_driver_status
+		WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.status = ?`
+	tasksByCompletion = `tasks_by_completion
+		WHERE t.app = ? AND t.completed_at IS NOT NULL AND t.completed_at >= ?`
+	tasksByDriverCompletion = `tasks_by_driver_completion
+		WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.completed_at IS NOT NULL
+		AND t.completed_at >= ?`
+	tasksOwed           = `tasks_owed WHERE t.app = ? AND t.late_from IS NOT NULL`
+	tasksSeeking        = `tasks_seeking WHERE t.app = ? AND t.seeks = 1`
+	tasksByWindow       = `tasks_by_window WHERE t.app = ?`
+	tasksByStatusWindow = `tasks_by_status_window WHERE t.app = ? AND t.status = ?`
+
+	selectTasksByTerm = `SELECT` + taskColumns +
+		` FROM task_terms w CROSS JOIN tasks t INDEXED BY tasks_by_place ON t.place = w.rowid`
+
+	tasksUnion        = ` UNION ALL `
+	tasksNewestFirst  = ` ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?`
+	tasksAsFound      = ` ORDER BY w.rowid DESC LIMIT ? OFFSET ?`
+	tasksByWindowTime = ` ORDER BY window_at, created_at, seq LIMIT ? OFFSET ?`
 
 	maxWalks = 4 // as many as there are statuses
 )
@@ -211,51 +267,134 @@ const (
 // tasksQuery is the query for a filter: the narrowest index, and the rest as conditions.
 func tasksQuery(app int64, f tracking.TaskFilter) (query string, args []any) {
 	statuses := slices.Compact(slices.Sorted(slices.Values(f.Status)))
-	since := ceilMillis(f.CompletedSince)
+	since := rows.Ceil(f.CompletedSince)
 	completed := !f.CompletedSince.IsZero()
+	byWindow := f.Sort == tracking.SortWindow
+	found := match(app, f)
+	named := f.Query != "" || len(f.Properties) > 0
 
-	if f.OrderID == "" && !completed && 0 < len(statuses) && len(statuses) <= maxWalks {
+	order := tasksNewestFirst
+	switch {
+	case byWindow:
+		order = tasksByWindowTime
+	case named:
+		order = tasksAsFound
+	}
+	end := func() (string, []any) {
+		return query + order, append(args, f.Limit+1, f.Offset())
+	}
+	from := func(part string, values ...any) { query, args = query+part, append(args, values...) }
+
+	// One ordered walk for each of a few statuses.
+	walks := f.OrderID == "" && !completed && !named && !f.Late && !f.Waiting && len(statuses) > 0 &&
+		len(statuses) <= maxWalks
+	if walks {
 		for i, status := range statuses {
 			if i > 0 {
 				query += tasksUnion
 			}
-			if f.DriverID != "" {
-				query, args = query+selectTasks+tasksByDriverStatus, append(args, app, f.DriverID, status)
-			} else {
-				query, args = query+selectTasks+tasksByStatus, append(args, app, status)
+			switch {
+			case byWindow && f.DriverID == "":
+				from(selectTasks+tasksByStatusWindow, app, status)
+			case f.DriverID != "":
+				from(selectTasks+tasksByDriverStatus, app, f.DriverID, status)
+			default:
+				from(selectTasks+tasksByStatus, app, status)
 			}
+			rest, values := tasksAnd(f, false, false)
+			from(rest, values...)
 		}
-		return query + tasksNewestFirst, append(args, f.Limit+1, f.Offset())
+		return end()
 	}
 
+	driver := f.DriverID != ""
 	switch {
-	case f.OrderID != "":
-		query, args = selectTasks+tasksByOrder, []any{app, f.OrderID}
-		if f.DriverID != "" {
-			query, args = query+tasksAndDriver, append(args, f.DriverID)
+	case f.OrderID != "" && !named:
+		from(selectTasks+tasksByOrder, app, f.OrderID)
+	case named:
+		low, high := int64(math.MinInt64), int64(math.MaxInt64)
+		if !f.CreatedFrom.IsZero() {
+			low = rows.Ceil(f.CreatedFrom) << termBits
 		}
-		if completed {
-			query, args = query+tasksAndCompleted, append(args, since)
+		if !f.CreatedTo.IsZero() {
+			high = lastPlace(rows.Ceil(f.CreatedTo))
 		}
-	case completed && f.DriverID != "":
-		query, args = selectTasks+tasksByDriverCompletion, []any{app, f.DriverID, since}
+		if f.After != nil && !byWindow {
+			high = min(high, lastPlace(f.After.CreatedAt.UnixMilli()))
+		}
+		from(selectTasksByTerm+` WHERE w.task_terms MATCH ? AND w.rowid <= ? AND w.rowid >= ? AND t.app = ?`,
+			found, high, low, app)
+	case completed && driver:
+		from(selectTasks+tasksByDriverCompletion, app, f.DriverID, since)
+		completed, driver = false, false
 	case completed:
-		query, args = selectTasks+tasksByCompletion, []any{app, since}
-	case f.DriverID != "":
-		query, args = selectTasks+tasksByDriver, []any{app, f.DriverID}
+		from(selectTasks+tasksByCompletion, app, since)
+		completed = false
+	case f.Late:
+		from(selectTasks+tasksOwed, app)
+	case f.Waiting:
+		from(selectTasks+tasksSeeking, app)
+	case driver:
+		from(selectTasks+tasksByDriver, app, f.DriverID)
+		driver = false
+	case byWindow:
+		from(selectTasks+tasksByWindow, app)
 	default:
-		query, args = selectTasks+tasksByAge, []any{app}
+		from(selectTasks+tasksByAge, app)
+	}
+	rest, values := tasksAnd(f, driver, completed)
+	from(rest, values...)
+	if named && f.OrderID != "" {
+		from(` AND t.order_id = ?`, f.OrderID)
 	}
 	if len(statuses) > 0 {
 		b, _ := json.Marshal(statuses) // of texts: cannot fail
-		query, args = query+tasksAndStatus, append(args, string(b))
+		from(` AND t.status IN (SELECT value FROM json_each(?))`, string(b))
 	}
-	return query + tasksNewestFirst, append(args, f.Limit+1, f.Offset())
+	return end()
 }
 
+// tasksAnd are the conditions that an index does not keep; driver and completed tell whether those
+// of that kind are among them. What an order id leads to has all others too.
+func tasksAnd(f tracking.TaskFilter, driver, completed bool) (query string, args []any) {
+	and := func(given bool, part string, values ...any) {
+		if given {
+			query, args = query+" AND "+part, append(args, values...)
+		}
+	}
+	and(driver, `t.driver_id = ?`, f.DriverID)
+	and(completed, `t.completed_at >= ?`, rows.Ceil(f.CompletedSince))
+	and(f.Person != "", `t.person = ?`, f.Person)
+	and(!f.CreatedFrom.IsZero(), `t.created_at >= ?`, rows.Ceil(f.CreatedFrom))
+	and(!f.CreatedTo.IsZero(), `t.created_at < ?`, rows.Ceil(f.CreatedTo))
+	and(!f.WindowFrom.IsZero(), `t.window_at >= ?`, rows.Ceil(f.WindowFrom))
+	and(!f.WindowTo.IsZero(), `t.window_at < ?`, rows.Ceil(f.WindowTo))
+	and(!(f.WindowFrom.IsZero() && f.WindowTo.IsZero()), `t.window_at < ?`, int64(noWindow))
+	and(f.Late, `t.late_from <= ?`, f.Now.UnixMilli())
+	and(f.Waiting, `t.seeks = 1`)
+	if m := f.After; m != nil {
+		at, seq := m.CreatedAt.UnixMilli(), m.Seq
+		window := int64(noWindow)
+		if !m.Window.IsZero() {
+			window = m.Window.UnixMilli()
+		}
+		and(f.Sort == tracking.SortWindow, `(t.window_at, t.created_at, t.seq) > (?, ?, ?)`, window, at, seq)
+		and(f.Sort != tracking.SortWindow, `(t.created_at, t.seq) < (?, ?)`, at, seq)
+	}
+	return query, args
+}
+
+// noWindow stands for the time of a task without one.
+const noWindow = math.MaxInt64
+
 // Tasks implements [tracking.TaskReader].
-func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFilter) (list []tracking.Task, more bool, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Tasks(
+	ctx context.Context, app tracking.AppID, f tracking.TaskFilter,
+) (list []tracking.Task, more bool, err error) {
+	n, _ := s.apps.Number(app)
+	if (f.Query != "" || len(f.Properties) > 0) && match(n, f) == "" {
+		return nil, false, nil
+	}
 	query, args := tasksQuery(n, f)
 	err = s.read(ctx, func(ctx context.Context) error {
 		var rows []taskRow
@@ -270,6 +409,89 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 		return nil, false, err
 	}
 	return list, more, nil
+}
+
+const countTasks = `
+SELECT 'created' AS what, '' AS outcome, count(*) AS n
+	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'created'
+UNION ALL SELECT 'waiting', '', count(*) FROM tasks INDEXED BY tasks_seeking WHERE app = ?1 AND seeks = 1
+UNION ALL SELECT 'assigned', '', count(*)
+	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'assigned'
+UNION ALL SELECT 'in_progress', '', count(*)
+	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'in_progress'
+UNION ALL SELECT 'late', '', count(*)
+	FROM tasks INDEXED BY tasks_late WHERE app = ?1 AND late_from IS NOT NULL AND late_from <= ?2
+UNION ALL SELECT 'completed', outcome, count(*) FROM tasks INDEXED BY tasks_by_completion
+	WHERE app = ?1 AND completed_at IS NOT NULL AND completed_at >= ?3 AND status = 'completed' GROUP BY outcome`
+
+// TaskCounts implements [tracking.TaskReader].
+func (s *Store) TaskCounts(
+	ctx context.Context, app tracking.AppID, q tracking.CountQuery,
+) (n tracking.TaskCounts, err error) {
+	number, _ := s.apps.Number(app)
+	var counts []rows.Count
+	err = s.read(ctx, func(ctx context.Context) error {
+		return s.list(ctx, &counts, countTasks, number, q.Now.UnixMilli(), rows.Ceil(q.CompletedSince))
+	})
+	if err != nil {
+		return n, err
+	}
+	return rows.TaskCounts(counts), nil
+}
+
+const (
+	// From each application to the next, as the indices begin with it.
+	selectStats = `
+SELECT 'created' AS what, count(*) AS n, NULL AS at
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'created'
+UNION ALL SELECT 'assigned', count(*), NULL
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'assigned'
+UNION ALL SELECT 'in_progress', count(*), NULL
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'in_progress'
+UNION ALL SELECT 'waiting', count(*), NULL FROM tasks INDEXED BY tasks_waiting WHERE waiting = 1 AND created_at >= ?1
+UNION ALL SELECT 'oldest', 0, (SELECT min(at) FROM (
+	SELECT coalesce(json_extract(more, '$.since'), created_at) AS at
+	FROM tasks INDEXED BY tasks_waiting WHERE waiting = 1 AND created_at >= ?1 ORDER BY created_at LIMIT 1000))
+UNION ALL SELECT 'late', count(*), NULL FROM apps a CROSS JOIN tasks t INDEXED BY tasks_late
+	WHERE t.app = a.n AND t.late_from IS NOT NULL AND t.late_from <= ?2
+UNION ALL SELECT 'on_duty', count(*), NULL
+	FROM apps a CROSS JOIN drivers d INDEXED BY drivers_by_availability WHERE d.app = a.n AND d.available = 1
+UNION ALL SELECT 'silent', count(*), NULL FROM apps a CROSS JOIN drivers d INDEXED BY drivers_by_availability
+	WHERE d.app = a.n AND d.available = 1 AND d.silent = 1`
+
+	// The table holds nothing but what is counted.
+	selectUndelivered = `
+SELECT iif(counted.state = 2, 'dead', 'undelivered') AS what, outbox AS name, counted.n, recorded_at AS at
+FROM (SELECT app, outbox, state, count(*) AS n, min(event) AS first FROM deliveries GROUP BY app, outbox, state) counted
+JOIN events e ON e.n = counted.first`
+)
+
+// Stats implements [tracking.Store].
+func (s *Store) Stats(ctx context.Context, now time.Time) (tracking.Stats, error) {
+	var all []rows.Stat
+	err := s.read(ctx, func(ctx context.Context) error {
+		var tasks, events []struct {
+			What, Name string
+			N          int
+			At         instant
+		}
+		if err := s.list(ctx, &tasks, selectStats, int64(math.MinInt64), now.UnixMilli()); err != nil {
+			return err
+		}
+		if err := s.list(ctx, &events, selectUndelivered); err != nil {
+			return err
+		}
+		for _, r := range append(tasks, events...) {
+			all = append(all, rows.Stat{What: r.What, Name: r.Name, N: r.N, At: r.At.Time})
+		}
+		return nil
+	})
+	if err != nil {
+		return tracking.Stats{}, err
+	}
+	n := rows.Stats(all)
+	n.Queue = s.writer.waiting()
+	return n, nil
 }
 
 // cut shortens rows, of which one more than limit was asked for.
@@ -296,30 +518,106 @@ func convert[R, T any](rows []R, f func(*R) (T, error)) ([]T, error) {
 }
 
 const (
-	selectWaiting      = `SELECT` + taskColumns + ` FROM tasks t INDEXED BY tasks_waiting WHERE t.waiting = 1 AND (t.created_at, t.seq) > (?, ?) ORDER BY t.created_at, t.seq LIMIT ?`
-	selectWaitingInApp = `SELECT` + taskColumns + ` FROM tasks t INDEXED BY tasks_waiting_by_app WHERE t.app = ? AND t.waiting = 1 AND (t.created_at, t.seq) > (?, ?) ORDER BY t.created_at, t.seq LIMIT ?`
+	selectTasksByID = `SELECT` + taskColumns + ` FROM json_each(?) j CROSS JOIN tasks t ON t.app = ? AND t.id = j.value`
+
+	// What the index holds of waiting tasks, a chunk at a time.
+	selectWaitingForIndex = `
+SELECT app, id, created_at, seq, type, excluded, more,
+	pickup_lng AS "pickup.lng", pickup_lat AS "pickup.lat", drop_lng AS "drop.lng", drop_lat AS "drop.lat"
+FROM tasks INDEXED BY tasks_waiting WHERE waiting = 1 AND (created_at, seq) > (?, ?) ORDER BY created_at, seq LIMIT ?`
 )
 
-// Waiting implements [tracking.Store].
-func (s *Store) Waiting(ctx context.Context, app tracking.AppID, after tracking.Cursor, n int) (list []tracking.AppTask, err error) {
-	query, args := selectWaiting, []any{after.CreatedAt.UnixMilli(), after.Seq, n}
-	if app != "" {
-		number, _ := s.apps.number(app)
-		query, args = selectWaitingInApp, append([]any{number}, args...)
+// WaitingApps implements [tracking.Store].
+func (s *Store) WaitingApps(ctx context.Context) ([]tracking.AppID, error) {
+	if err := s.indexed(ctx); err != nil {
+		return nil, err
 	}
-	err = s.read(ctx, func(ctx context.Context) error {
-		var rows []taskRow
-		if err := s.list(ctx, &rows, query, args...); err != nil {
-			return err
+	var list []tracking.AppID
+	for n, part := range s.index.parts() {
+		if part.Tasks() > 0 {
+			list = append(list, s.appOf(n))
 		}
-		list, err = convert(rows, func(r *taskRow) (tracking.AppTask, error) {
-			t, err := r.task()
-			return tracking.AppTask{App: s.apps.id(r.App), Task: t}, err
-		})
-		return err
+	}
+	slices.Sort(list)
+	return list, nil
+}
+
+// Waiting implements [tracking.Store].
+func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
+	look := func(part *nearby.Index) []tracking.TaskID { return part.Waiting(f) }
+	return s.waiting(ctx, app, look, func(t tracking.Task) bool {
+		excluded := f.Driver != "" && (slices.Contains(t.Excluded, f.Driver) ||
+			!tracking.Driver{Properties: f.Properties}.Meets(t.Requires))
+		return !excluded && (f.Near == nil || f.Within <= 0 || tracking.Distance(*f.Near, *t.Point()) <= f.Within)
 	})
+}
+
+// Matches implements [tracking.Store].
+func (s *Store) Matches(ctx context.Context, app tracking.AppID, q tracking.MatchQuery) ([]tracking.Task, error) {
+	by := q.Claim
+	q.Claim = tracking.Claim{}
+	key := func(t tracking.Task) claimedTask { return claimedTask{app, t.ID} }
+	return claims.Take(&s.matches, by, q.Limit, key, func(limit int) ([]tracking.Task, error) {
+		q.Limit = limit
+		look := func(part *nearby.Index) []tracking.TaskID { return part.Matches(q) }
+		return s.waiting(ctx, app, look, func(tracking.Task) bool { return true })
+	})
+}
+
+// claimedTask names a task that was handed out.
+type claimedTask struct {
+	app tracking.AppID
+	id  tracking.TaskID
+}
+
+// waiting reads the tasks that look finds in the index, oldest first. Those that have changed
+// meanwhile, so that they wait or fit no more, are left out; if there are any, it looks again.
+func (s *Store) waiting(
+	ctx context.Context, app tracking.AppID, look func(*nearby.Index) []tracking.TaskID, fits func(tracking.Task) bool,
+) (list []tracking.Task, err error) {
+	if err := s.indexed(ctx); err != nil {
+		return nil, err
+	}
+	n, ok := s.apps.Number(app)
+	if !ok {
+		return nil, nil
+	}
+	part := s.index.of(n)
+	for range maxLooks {
+		ids := look(part)
+		if len(ids) == 0 {
+			return nil, nil
+		}
+		if list, err = s.tasksByID(ctx, n, ids); err != nil {
+			return nil, err
+		}
+		list = slices.DeleteFunc(list, func(t tracking.Task) bool { return !t.Waiting || t.Point() == nil || !fits(t) })
+		if len(list) == len(ids) {
+			break
+		}
+	}
+	if len(list) == 0 {
+		return nil, nil
+	}
+	slices.SortFunc(list, func(a, b tracking.Task) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Seq, b.Seq))
+	})
+	return list, nil
+}
+
+// tasksByID reads tasks, all as of one moment, in no order.
+func (s *Store) tasksByID(ctx context.Context, app int64, ids []tracking.TaskID) (list []tracking.Task, err error) {
+	b, err := json.Marshal(ids)
 	if err != nil {
 		return nil, err
 	}
-	return list, nil
+	err = s.read(ctx, func(ctx context.Context) error {
+		var rows []taskRow
+		if err := s.list(ctx, &rows, selectTasksByID, string(b), app); err != nil {
+			return err
+		}
+		list, err = convert(rows, (*taskRow).task)
+		return err
+	})
+	return list, err
 }

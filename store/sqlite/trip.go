@@ -4,10 +4,11 @@ import (
 	"context"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
 const tripColumns = `
-	t.seq, t.app, t.id, t.version, t.tracking_id, t.driver_id, t.task_id, t.status,
+	t.seq, t.app, t.id, t.version, t.tracking_id, t.driver_id, t.person, t.task_id, t.status,
 	t.starts_at_lng AS "starts_at.lng", t.starts_at_lat AS "starts_at.lat",
 	t.ends_at_lng AS "ends_at.lng", t.ends_at_lat AS "ends_at.lat", t.start_location, t.end_location,
 	t.dest_lng AS "dest.lng", t.dest_lat AS "dest.lat", t.dest_address AS "dest.address",
@@ -21,7 +22,8 @@ type tripRow struct {
 	Version        int64
 	TrackingID     tracking.TrackingID `db:"tracking_id"`
 	DriverID       tracking.DriverID   `db:"driver_id"`
-	TaskID         tracking.TaskID     `db:"task_id"`
+	Person         string
+	TaskID         tracking.TaskID `db:"task_id"`
 	Status         tracking.TripStatus
 	StartsAt       pointRow `db:"starts_at"`
 	EndsAt         pointRow `db:"ends_at"`
@@ -42,9 +44,10 @@ type tripRow struct {
 
 func (r *tripRow) trip() (tracking.Trip, error) {
 	return tracking.Trip{
-		ID: r.ID, TrackingID: r.TrackingID, DriverID: r.DriverID, TaskID: r.TaskID, Status: r.Status,
-		StartsAt: r.StartsAt.point(), EndsAt: r.EndsAt.point(), StartLocation: r.StartLocation, EndLocation: r.EndLocation, Dest: r.Dest.place(),
-		StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time, TTL: r.TTL.Time, GeocodeAt: r.GeocodeAt.Time,
+		ID: r.ID, TrackingID: r.TrackingID, DriverID: r.DriverID, Person: r.Person, TaskID: r.TaskID, Status: r.Status,
+		StartsAt: r.StartsAt.point(), EndsAt: r.EndsAt.point(), StartLocation: r.StartLocation,
+		EndLocation: r.EndLocation, Dest: r.Dest.place(), StartedAt: r.StartedAt.Time, EndedAt: r.EndedAt.Time,
+		TTL: r.TTL.Time, GeocodeAt: r.GeocodeAt.Time,
 		Link:      tracking.Link{Generation: r.LinkGeneration, Hash: r.LinkHash.Hash, MadeAt: r.LinkMadeAt.Time},
 		CreatedAt: r.CreatedAt.Time, UpdatedAt: r.UpdatedAt.Time, Seq: r.Seq, Version: r.Version,
 	}, nil
@@ -53,74 +56,70 @@ func (r *tripRow) trip() (tracking.Trip, error) {
 const (
 	insertTrip = `
 INSERT INTO trips (task_id, starts_at_lng, starts_at_lat, ends_at_lng, ends_at_lat, start_location, end_location,
-	dest_lng, dest_lat, dest_address, dest_name, dest_mobile, started_at, ended_at, link_generation, link_made_at, updated_at,
-	app, id, version, created_at, tracking_id, driver_id, status, covers_until, ttl, geocode_at, link_hash)
-VALUES (?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?)`
+	dest_lng, dest_lat, dest_address, dest_name, dest_mobile, started_at, ended_at, link_generation, link_made_at,
+	updated_at, person,
+	version, app, id, created_at, tracking_id, driver_id, status, covers_until, ttl, geocode_at, link_hash)
+VALUES (?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	selectTripIndexed = `
-SELECT seq, version, tracking_id, driver_id, status, covers_until, ttl, geocode_at, link_hash FROM trips WHERE app = ? AND id = ?`
+SELECT seq, version, tracking_id, driver_id, status, covers_until, ttl, geocode_at, link_hash FROM trips
+	WHERE app = ? AND id = ?`
 
 	// The columns that stand in no index, in the order of insertTrip.
 	updateTrip = `
-UPDATE trips SET task_id = ?, starts_at_lng = ?, starts_at_lat = ?, ends_at_lng = ?, ends_at_lat = ?, start_location = ?, end_location = ?,
+UPDATE trips SET task_id = ?, starts_at_lng = ?, starts_at_lat = ?, ends_at_lng = ?, ends_at_lat = ?,
+	start_location = ?, end_location = ?,
 	dest_lng = ?, dest_lat = ?, dest_address = ?, dest_name = ?, dest_mobile = ?, started_at = ?, ended_at = ?,
-	link_generation = ?, link_made_at = ?, updated_at = ?, version = version + 1`
+	link_generation = ?, link_made_at = ?, updated_at = ?, person = ?, version = version + 1`
 	updateTripWhere = ` WHERE seq = ?`
 
 	selectTripExists = `SELECT EXISTS (SELECT 1 FROM trips WHERE app = ? AND id = ?)`
 )
 
-func (x *tx) putTrip(app int64, t *tracking.Trip) error {
+// putTrip inserts or replaces a trip's row.
+func (x *tx) putTrip(app int64, t *tracking.Trip, first int64) (g tracking.Given, err error) {
 	startLng, startLat := pointValues(t.StartsAt)
 	endLng, endLat := pointValues(t.EndsAt)
 	dest := placeValues(t.Dest)
 	args := make([]any, 0, 32)
 	args = append(args, t.TaskID, startLng, startLat, endLng, endLat, t.StartLocation, t.EndLocation)
 	args = append(args, dest[:]...)
-	args = append(args, millis(t.StartedAt), millis(t.EndedAt), t.Link.Generation, millis(t.Link.MadeAt), millis(t.UpdatedAt))
+	args = append(args, millis(t.StartedAt), millis(t.EndedAt), t.Link.Generation, millis(t.Link.MadeAt),
+		millis(t.UpdatedAt), t.Person)
 	until := int64(endless)
-	if t.Status != tracking.Active {
+	if t.Status != tracking.TripActive {
 		until = t.EndedAt.UnixMilli()
 	}
 
 	if t.Version == 0 {
-		_, err := x.insert(insertTrip, append(args, app, t.ID, t.CreatedAt.UnixMilli(), t.TrackingID, t.DriverID, t.Status, until,
+		seq, err := x.insert(insertTrip, append(args, first, app, t.ID, t.CreatedAt.UnixMilli(), t.TrackingID, t.DriverID,
+			t.Status, until,
 			millis(t.TTL), millis(t.GeocodeAt), hashValue(t.Link.Hash))...)
-		if !isConstraint(err) {
-			return err
-		}
-		var exists bool
-		if err := x.get(&exists, selectTripExists, app, t.ID); err != nil {
-			return err
-		}
-		if exists {
-			return conflict(tracking.KindTrip, string(t.ID))
-		}
-		return taken(tracking.KindTrip, "tracking_id")
+		return tracking.Given{Seq: seq, Version: first}, x.inserted(err, tracking.KindTrip, string(t.ID), "tracking_id", selectTripExists, app)
 	}
 
 	var old tripRow
-	found, err := x.find(&old, selectTripIndexed, app, t.ID)
-	if err != nil {
-		return err
+	if _, err := x.find(&old, selectTripIndexed, app, t.ID); err != nil {
+		return g, err
 	}
-	if !found || old.Version != t.Version {
-		return conflict(tracking.KindTrip, string(t.ID))
+	if err := rows.Expect(tracking.KindTrip, t.ID, t.Version, old.Version); err != nil {
+		return g, err
 	}
+	// One statement, with the indexed columns that have another value: each would cost its index.
 	var u update
 	u.begin(updateTrip, args...)
 	u.set(old.TrackingID != t.TrackingID, "tracking_id", t.TrackingID)
 	u.set(old.DriverID != t.DriverID, "driver_id", t.DriverID)
 	u.set(old.Status != t.Status, "status", t.Status)
 	u.set(old.CoversUntil != until, "covers_until", until)
-	u.set(!old.TTL.Equal(whole(t.TTL)), "ttl", millis(t.TTL))
-	u.set(!old.GeocodeAt.Equal(whole(t.GeocodeAt)), "geocode_at", millis(t.GeocodeAt))
+	u.set(!old.TTL.Equal(rows.Time(t.TTL)), "ttl", millis(t.TTL))
+	u.set(!old.GeocodeAt.Equal(rows.Time(t.GeocodeAt)), "geocode_at", millis(t.GeocodeAt))
 	u.set(old.LinkHash.Hash != t.Link.Hash, "link_hash", hashValue(t.Link.Hash))
 	err = u.run(x, updateTripWhere, old.Seq)
 	if isConstraint(err) {
-		return taken(tracking.KindTrip, "tracking_id")
+		return g, rows.UniqueConflict(tracking.KindTrip, "tracking_id")
 	}
-	return err
+	return tracking.Given{Seq: old.Seq, Version: old.Version + 1}, err
 }
 
 const (
@@ -129,32 +128,23 @@ const (
 	selectTripByLink = `SELECT` + tripColumns + ` FROM trips t WHERE t.link_hash = ?`
 )
 
-func (s *Store) trip(ctx context.Context, query string, args ...any) (app tracking.AppID, t tracking.Trip, err error) {
-	err = s.read(ctx, func(ctx context.Context) error {
-		var r tripRow
-		if err := s.get(ctx, &r, query, args...); err != nil {
-			return err
-		}
-		app = s.apps.id(r.App)
-		t, err = r.trip()
-		return err
-	})
-	if err != nil {
-		return "", tracking.Trip{}, err
-	}
-	return app, t, nil
+func (s *Store) trip(ctx context.Context, query string, args ...any) (tracking.AppID, tracking.Trip, error) {
+	return one(ctx, s, func(r *tripRow) (int64, tracking.Trip, error) {
+		v, err := r.trip()
+		return r.App, v, err
+	}, query, args...)
 }
 
 // Trip implements [tracking.TripReader].
 func (s *Store) Trip(ctx context.Context, app tracking.AppID, id tracking.TripID) (tracking.Trip, error) {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	_, t, err := s.trip(ctx, selectTrip, n, id)
 	return t, err
 }
 
 // ActiveTrip implements [tracking.TripReader].
 func (s *Store) ActiveTrip(ctx context.Context, app tracking.AppID, id tracking.TrackingID) (tracking.Trip, error) {
-	n, _ := s.apps.number(app)
+	n, _ := s.apps.Number(app)
 	_, t, err := s.trip(ctx, selectActiveTrip, n, id)
 	return t, err
 }
@@ -172,6 +162,7 @@ const (
 	tripsByDriver    = `trips_by_driver WHERE t.app = ? AND t.driver_id = ?`
 	tripsByStatus    = `trips_by_status WHERE t.app = ? AND t.status = ?`
 	tripsAndDriver   = ` AND t.driver_id = ?`
+	tripsAndPerson   = ` AND t.person = ?`
 	tripsAndStatus   = ` AND t.status = ?`
 	tripsNewestFirst = ` ORDER BY t.created_at DESC, t.seq DESC LIMIT ? OFFSET ?`
 )
@@ -187,19 +178,24 @@ func tripsQuery(app int64, f tracking.TripFilter) (query string, args []any) {
 	case f.DriverID != "":
 		query, args = selectTrips+tripsByDriver, []any{app, f.DriverID}
 	case f.Status != 0:
-		return selectTrips + tripsByStatus + tripsNewestFirst, []any{app, f.Status, f.Limit + 1, f.Offset()}
+		query, args = selectTrips+tripsByStatus, []any{app, f.Status}
 	default:
 		query, args = selectTrips+tripsByAge, []any{app}
 	}
-	if f.Status != 0 {
+	if f.Status != 0 && (f.TrackingID != "" || f.DriverID != "") {
 		query, args = query+tripsAndStatus, append(args, f.Status)
+	}
+	if f.Person != "" {
+		query, args = query+tripsAndPerson, append(args, f.Person)
 	}
 	return query + tripsNewestFirst, append(args, f.Limit+1, f.Offset())
 }
 
 // Trips implements [tracking.TripReader].
-func (s *Store) Trips(ctx context.Context, app tracking.AppID, f tracking.TripFilter) (list []tracking.Trip, more bool, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Trips(
+	ctx context.Context, app tracking.AppID, f tracking.TripFilter,
+) (list []tracking.Trip, more bool, err error) {
+	n, _ := s.apps.Number(app)
 	query, args := tripsQuery(n, f)
 	err = s.read(ctx, func(ctx context.Context) error {
 		var rows []tripRow
@@ -217,7 +213,8 @@ func (s *Store) Trips(ctx context.Context, app tracking.AppID, f tracking.TripFi
 }
 
 const requestColumns = `
-	d.id AS driver_id, r.tracking_id, r.message, r.dest_lng AS "dest.lng", r.dest_lat AS "dest.lat", r.dest_address AS "dest.address",
+	d.id AS driver_id, r.tracking_id, r.message, r.dest_lng AS "dest.lng", r.dest_lat AS "dest.lat",
+	r.dest_address AS "dest.address",
 	r.dest_name AS "dest.name", r.dest_mobile AS "dest.mobile", r.description, r.created_at`
 
 type requestRow struct {
@@ -238,13 +235,16 @@ func (r *requestRow) request() (tracking.Request, error) {
 
 const (
 	replaceRequest = `
-INSERT OR REPLACE INTO requests (driver, tracking_id, message, dest_lng, dest_lat, dest_address, dest_name, dest_mobile, description, created_at)
+INSERT OR REPLACE INTO requests (driver, tracking_id, message, dest_lng, dest_lat, dest_address, dest_name,
+	dest_mobile, description, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteRequest = `DELETE FROM requests WHERE driver = ? AND tracking_id = ?`
 	selectRequest = `
-SELECT` + requestColumns + ` FROM drivers d JOIN requests r ON r.driver = d.seq WHERE d.app = ? AND d.id = ? AND r.tracking_id = ?`
+SELECT` + requestColumns + ` FROM drivers d JOIN requests r ON r.driver = d.seq
+	WHERE d.app = ? AND d.id = ? AND r.tracking_id = ?`
 	selectRequests = `
-SELECT` + requestColumns + ` FROM drivers d JOIN requests r ON r.driver = d.seq WHERE d.app = ? AND d.id = ? ORDER BY r.created_at, r.tracking_id`
+SELECT` + requestColumns + ` FROM drivers d JOIN requests r ON r.driver = d.seq WHERE d.app = ? AND d.id = ?
+	ORDER BY r.created_at, r.tracking_id`
 )
 
 func (x *tx) putRequest(app int64, r *tracking.Request) error {
@@ -253,7 +253,7 @@ func (x *tx) putRequest(app int64, r *tracking.Request) error {
 		return err
 	}
 	if d == nil {
-		return conflict(tracking.KindDriver, string(r.DriverID))
+		return rows.VersionConflict(tracking.KindDriver, r.DriverID)
 	}
 	dest := placeValues(r.Dest)
 	args := append([]any{d.Seq, r.TrackingID, r.Message}, dest[:]...)
@@ -269,8 +269,10 @@ func (x *tx) closeRequest(app int64, id tracking.RequestID) error {
 }
 
 // Request implements [tracking.TripReader].
-func (s *Store) Request(ctx context.Context, app tracking.AppID, id tracking.RequestID) (r tracking.Request, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Request(
+	ctx context.Context, app tracking.AppID, id tracking.RequestID,
+) (r tracking.Request, err error) {
+	n, _ := s.apps.Number(app)
 	err = s.read(ctx, func(ctx context.Context) error {
 		var row requestRow
 		if err := s.get(ctx, &row, selectRequest, n, id.DriverID, id.TrackingID); err != nil {
@@ -283,8 +285,10 @@ func (s *Store) Request(ctx context.Context, app tracking.AppID, id tracking.Req
 }
 
 // Requests implements [tracking.TripReader].
-func (s *Store) Requests(ctx context.Context, app tracking.AppID, driver tracking.DriverID) (list []tracking.Request, err error) {
-	n, _ := s.apps.number(app)
+func (s *Store) Requests(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID,
+) (list []tracking.Request, err error) {
+	n, _ := s.apps.Number(app)
 	err = s.read(ctx, func(ctx context.Context) error {
 		var rows []requestRow
 		if err := s.list(ctx, &rows, selectRequests, n, driver); err != nil {

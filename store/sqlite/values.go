@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"time"
-	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -24,19 +23,7 @@ func millis(t time.Time) any {
 	return nil
 }
 
-// ceilMillis is the first whole millisecond at or after t.
-func ceilMillis(t time.Time) int64 {
-	ms := t.UnixMilli()
-	if t.Nanosecond()%int(time.Millisecond) != 0 {
-		ms++
-	}
-	return ms
-}
-
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
-
-// whole is t as it will be read back.
-func whole(t time.Time) time.Time { return fromMillis(t.UnixMilli()) }
 
 // instant reads a column of milliseconds.
 type instant struct{ time.Time }
@@ -79,6 +66,39 @@ func (h *hash) Scan(src any) error {
 	return nil
 }
 
+// hashesValue is a list of hashes in a column: their bytes one after another; NULL for none.
+func hashesValue(list []tracking.Hash) any {
+	if len(list) == 0 {
+		return nil
+	}
+	b := make([]byte, 0, len(list)*len(tracking.Hash{}))
+	for _, h := range list {
+		b = append(b, h[:]...)
+	}
+	return b
+}
+
+// hashes reads what hashesValue wrote.
+type hashes []tracking.Hash
+
+func (h *hashes) Scan(src any) error {
+	*h = nil
+	switch v := src.(type) {
+	case nil:
+	case []byte:
+		const size = len(tracking.Hash{})
+		if len(v)%size != 0 {
+			return fmt.Errorf("hashes are stored in %d bytes", len(v))
+		}
+		for ; len(v) > 0; v = v[size:] {
+			*h = append(*h, tracking.Hash(v[:size]))
+		}
+	default:
+		return fmt.Errorf("hashes are stored as %T", src)
+	}
+	return nil
+}
+
 // text reads a column that may be NULL, which is "".
 type text string
 
@@ -115,43 +135,17 @@ func reading(n sql.NullFloat64) tracking.Reading {
 	return tracking.Reading{Value: n.Float64, Known: n.Valid}
 }
 
-// jsonValue is v, a map or a slice of n elements, in a column; NULL for an empty one. Texts that JSON cannot hold are refused, rather than changed.
-func jsonValue(v any, n int, texts func(yield func(string) bool)) (any, error) {
+// jsonValue is v, a map or a slice of n elements, in a column; NULL for an empty one. JSON would
+// change a text that is not valid UTF-8: see [rows.ChangesetTexts].
+func jsonValue(v any, n int) (any, error) {
 	if n == 0 {
 		return nil, nil
-	}
-	for s := range texts {
-		if !utf8.ValidString(s) {
-			return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "A text is not valid UTF-8."}
-		}
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
 		return nil, err
 	}
 	return string(b), nil
-}
-
-// mapValue is m in a column.
-func mapValue(m map[string]string) (any, error) {
-	return jsonValue(m, len(m), func(yield func(string) bool) {
-		for k, v := range m {
-			if !yield(k) || !yield(v) {
-				return
-			}
-		}
-	})
-}
-
-// pushValue is a driver's browsers in a column.
-func pushValue(list []tracking.PushSubscription) (any, error) {
-	return jsonValue(list, len(list), func(yield func(string) bool) {
-		for _, p := range list {
-			if !yield(p.Endpoint) || !yield(p.P256dh) || !yield(p.Auth) {
-				return
-			}
-		}
-	})
 }
 
 // fromJSON reads what jsonValue wrote.
@@ -230,27 +224,17 @@ func (r fixRow) fix() tracking.Fix {
 		return tracking.Fix{}
 	}
 	return tracking.Fix{
-		LngLat: tracking.LngLat{Lng: r.Lng.Float64, Lat: r.Lat.Float64}, Time: fromMillis(r.Time.Int64), EventID: string(r.EventID),
-		Accuracy: reading(r.Accuracy), Speed: reading(r.Speed), Bearing: reading(r.Bearing), Battery: reading(r.Battery), Trusted: r.Trusted.Bool,
+		LngLat: tracking.LngLat{Lng: r.Lng.Float64, Lat: r.Lat.Float64}, Time: fromMillis(r.Time.Int64),
+		EventID: string(r.EventID), Accuracy: reading(r.Accuracy), Speed: reading(r.Speed), Bearing: reading(r.Bearing),
+		Battery: reading(r.Battery), Trusted: r.Trusted.Bool,
 	}
 }
 
-// appendFix appends the columns of a fix: time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted.
+// appendFix appends the columns of a fix: time, lng, lat, event_id, accuracy, speed, bearing,
+// battery, trusted.
 func appendFix(args []any, f tracking.Fix) []any {
 	return append(args, f.Time.UnixMilli(), f.LngLat.Lng, f.LngLat.Lat, f.EventID,
 		readingValue(f.Accuracy), readingValue(f.Speed), readingValue(f.Bearing), readingValue(f.Battery), f.Trusted)
-}
-
-// wholeBatch is a copy of b with its times as they will be read back.
-func wholeBatch(b tracking.FixBatch) tracking.FixBatch {
-	b.SeenAt = whole(b.SeenAt)
-	fixes := make([]tracking.Fix, len(b.Fixes))
-	for i, f := range b.Fixes {
-		f.Time = whole(f.Time)
-		fixes[i] = f
-	}
-	b.Fixes = fixes
-	return b
 }
 
 // endless is the end of a window that has not ended, and a time that nothing reaches.

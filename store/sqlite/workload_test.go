@@ -15,7 +15,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// ledger is what a caller was told is done, each as a check that must hold from then on, whatever happens after it.
+// ledger is what a caller was told is done, each as a check that must hold from then on, whatever
+// happens after it.
 type ledger struct {
 	mu    sync.Mutex
 	facts []fact
@@ -67,13 +68,14 @@ func (n *notifier) all() []string {
 	return append([]string(nil), n.taken...)
 }
 
-// errorCount counts what the Service logs: a delivery that could not be noted has no caller to be told.
+// errorCount counts what the Service logs: a delivery that could not be noted has no caller to be
+// told.
 type errorCount struct{ atomic.Int64 }
 
 func (c *errorCount) Write(p []byte) (int, error) { c.Add(1); return len(p), nil }
 
-// workload drives a Service as an application and its drivers do, by a clock of its own and with the same chance each time.
-// After an error it goes on with the next thing.
+// workload drives a Service as an application and its drivers do, by a clock of its own and with
+// the same chance each time. After an error it goes on with the next thing.
 type workload struct {
 	svc    *tracking.Service
 	notes  *notifier
@@ -89,7 +91,9 @@ func newWorkload(t testing.TB, s tracking.Store, l *ledger) *workload {
 	t.Helper()
 	w := &workload{notes: new(notifier), ledger: l, rand: rand.New(rand.NewPCG(1, 2)), now: start}
 	svc, err := tracking.New(s, &tracking.Options{
-		Notifier: w.notes, Notifiers: map[string]tracking.Notifier{"other": new(notifier)}, Now: func() time.Time { return w.now }, Rand: rand.NewChaCha8([32]byte{1}), MaxOpenTasks: 3, Secret: make([]byte, 32),
+		Notifier: w.notes, Notifiers: map[string]tracking.Notifier{"other": new(notifier)},
+		Now: func() time.Time { return w.now }, Rand: rand.NewChaCha8([32]byte{1}), MaxOpenTasks: 3,
+		Secret: make([]byte, 32),
 		Logger: slog.New(slog.NewTextHandler(&w.logged, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 	if err != nil {
@@ -114,7 +118,9 @@ func (w *workload) told(err error) bool {
 
 // rank orders the states of a task, which only goes forward here.
 func rank(s tracking.TaskStatus) int {
-	for i, v := range []tracking.TaskStatus{tracking.StatusCreated, tracking.StatusAssigned, tracking.StatusInProgress, tracking.StatusCompleted} {
+	for i, v := range []tracking.TaskStatus{
+		tracking.StatusCreated, tracking.StatusAssigned, tracking.StatusInProgress, tracking.StatusCompleted,
+	} {
 		if v == s {
 			return i
 		}
@@ -155,9 +161,13 @@ func (w *workload) round(ctx context.Context, i int) {
 		w.welcome(ctx, driver, at)
 	}
 	task, err := w.svc.CreateTask(ctx, tracking.NewTask{
-		Type: tracking.PickupAndDrop, Pickup: &tracking.Place{LngLat: &at, Address: "1 Beach Road"},
-		Drop:    &tracking.Place{LngLat: &tracking.LngLat{Lng: at.Lng, Lat: at.Lat + .01}, Customer: &tracking.Contact{Name: "Asha", Mobile: "1"}},
-		OrderID: fmt.Sprintf("order/%d", i), Notes: strings.Repeat("note ", w.rand.IntN(60)), Key: fmt.Sprintf("key-%d", i), AutoAssign: i%4 == 0,
+		Type: tracking.TypePickupAndDrop, Pickup: &tracking.Place{LngLat: &at, Address: "1 Beach Road"},
+		Drop: &tracking.Place{
+			LngLat:   &tracking.LngLat{Lng: at.Lng, Lat: at.Lat + .01},
+			Customer: &tracking.Contact{Name: "Asha", Mobile: "1"},
+		},
+		OrderID: fmt.Sprintf("order/%d", i), Notes: strings.Repeat("note ", w.rand.IntN(60)),
+		Key: fmt.Sprintf("key-%d", i), AutoAssign: i%4 == 0,
 	})
 	if !w.told(err) {
 		return
@@ -172,7 +182,7 @@ func (w *workload) round(ctx context.Context, i int) {
 	w.reached(task.ID, tracking.StatusAssigned, driver)
 	w.fixes(ctx, driver, at)
 	if i%5 == 4 {
-		if _, err := w.svc.CancelTask(ctx, task.ID, "changed her mind"); w.told(err) {
+		if _, err := w.svc.CancelTask(ctx, task.ID, tracking.Reason{Text: "changed her mind"}); w.told(err) {
 			w.reached(task.ID, tracking.StatusCompleted, driver)
 		}
 		return
@@ -197,7 +207,9 @@ func (w *workload) welcome(ctx context.Context, driver tracking.DriverID, at tra
 	if !w.told(err) {
 		return
 	}
-	if _, err := w.svc.Join(ctx, tracking.Join{Token: inv.Token, Nonce: "nonce-" + string(driver)}); w.told(err) {
+	if _, err := w.svc.Join(ctx, tracking.JoinRequest{
+		Token: inv.Token, Nonce: "nonce-" + string(driver),
+	}); w.told(err) {
 		w.ledger.add(fmt.Sprintf("%s has joined", driver), func(ctx context.Context, s tracking.Store) error {
 			v, err := s.Invite(ctx, tracking.DefaultApp, driver)
 			if err == nil && v.JoinedAt.IsZero() {
@@ -207,7 +219,9 @@ func (w *workload) welcome(ctx context.Context, driver tracking.DriverID, at tra
 		})
 	}
 	yes := true
-	_, err = w.svc.SaveDriver(ctx, tracking.SaveDriver{ID: driver, Available: &yes, LngLat: &at, Properties: map[string]string{"zip": "600001"}})
+	_, err = w.svc.SaveDriver(ctx, tracking.DriverUpdate{
+		ID: driver, Available: &yes, LngLat: &at, Properties: map[string]string{"zip": "600001"},
+	})
 	w.told(err)
 }
 
@@ -215,7 +229,9 @@ func (w *workload) fixes(ctx context.Context, driver tracking.DriverID, at track
 	var batch []tracking.Fix
 	for n := range 1 + w.rand.IntN(3) {
 		p := tracking.LngLat{Lng: at.Lng + w.rand.Float64()/1000, Lat: at.Lat + w.rand.Float64()/1000}
-		batch = append(batch, tracking.Fix{LngLat: p, Time: w.now.Add(time.Duration(n-3) * 100 * time.Millisecond), Accuracy: tracking.Known(5)})
+		batch = append(batch, tracking.Fix{
+			LngLat: p, Time: w.now.Add(time.Duration(n-3) * 100 * time.Millisecond), Accuracy: tracking.Known(5),
+		})
 	}
 	w.rand.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
 	outcomes, err := w.svc.RecordFixes(ctx, driver, batch)

@@ -34,7 +34,8 @@ func holdLock(t testing.TB, path string) (release func()) {
 // pair is two tasks that are there together or not at all.
 func pair(i int) *tracking.Changeset {
 	return &tracking.Changeset{Tasks: []tracking.Task{
-		{ID: tracking.TaskID(fmt.Sprintf("a%d", i)), CreatedAt: start}, {ID: tracking.TaskID(fmt.Sprintf("b%d", i)), CreatedAt: start},
+		{ID: tracking.TaskID(fmt.Sprintf("a%d", i)), CreatedAt: start},
+		{ID: tracking.TaskID(fmt.Sprintf("b%d", i)), CreatedAt: start},
 	}}
 }
 
@@ -50,7 +51,8 @@ func there(t testing.TB, s tracking.Store, i int) bool {
 	return errA == nil
 }
 
-// TestQueueIsBounded has more changes wait than there is room for: the rest are refused at once, and those that were accepted are done later.
+// TestQueueIsBounded has more changes wait than there is room for: the rest are refused at once,
+// and those that were accepted are done later.
 func TestQueueIsBounded(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, &sqlite.Options{Queue: 2})
@@ -62,7 +64,7 @@ func TestQueueIsBounded(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range n {
 		wg.Go(func() {
-			if errs[i] = s.Commit(t.Context(), app, pair(i)); errs[i] != nil {
+			if _, errs[i] = s.Commit(t.Context(), app, pair(i)); errs[i] != nil {
 				refused <- struct{}{}
 			}
 		})
@@ -95,7 +97,10 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	release := holdLock(t, path)
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make(chan error)
-	go func() { errs <- s.Commit(ctx, app, pair(1)) }()
+	go func() {
+		_, err := s.Commit(ctx, app, pair(1))
+		errs <- err
+	}()
 	cancel()
 	if err := <-errs; !errors.Is(err, context.Canceled) {
 		t.Errorf("got error %v, want context.Canceled", err)
@@ -107,7 +112,8 @@ func TestCancelledWhileWaiting(t *testing.T) {
 	}
 }
 
-// TestCancelledAnyTime ends contexts at any time: each change is there as a whole or not at all, and those that were answered with success are there.
+// TestCancelledAnyTime ends contexts at any time: each change is there as a whole or not at all,
+// and those that were answered with success are there.
 func TestCancelledAnyTime(t *testing.T) {
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
 	defer closeStore(t, s)
@@ -120,7 +126,7 @@ func TestCancelledAnyTime(t *testing.T) {
 		cs := pair(i)
 		wg.Go(func() {
 			defer close(done)
-			errs[i] = s.Commit(ctx, app, cs)
+			_, errs[i] = s.Commit(ctx, app, cs)
 			cs.Tasks[0].ID, cs.Tasks[1].ID = "changed", "changed too" // it is the caller's again
 		})
 		wg.Go(func() {
@@ -148,8 +154,8 @@ func TestCancelledAnyTime(t *testing.T) {
 	}
 }
 
-// TestRefusedAmongOthers commits changes together, every other of which is in conflict: it takes nothing with it that is written in the same transaction,
-// and leaves nothing of itself.
+// TestRefusedAmongOthers commits changes together, every other of which is in conflict: it takes
+// nothing with it that is written in the same transaction, and leaves nothing of itself.
 func TestRefusedAmongOthers(t *testing.T) {
 	path := filepath.Join(fastDir(t), "tracking.db")
 	s := open(t, path, nil)
@@ -162,12 +168,18 @@ func TestRefusedAmongOthers(t *testing.T) {
 	for i := range n {
 		cs := pair(i)
 		cs.Drivers = []tracking.Driver{{ID: tracking.DriverID(fmt.Sprintf("driver-%d", i)), CreatedAt: start}}
-		cs.Fixes = []tracking.FixBatch{{DriverID: cs.Drivers[0].ID, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{Time: start}}}}
-		cs.Events = []tracking.Event{{ID: fmt.Sprint(i), Subject: tracking.Subject{Kind: tracking.KindTask, ID: "all"}, Notices: []tracking.Notice{{DriverID: cs.Drivers[0].ID}}}}
+		cs.Fixes = []tracking.FixBatch{{
+			DriverID: cs.Drivers[0].ID, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{Time: start}},
+		}}
+		cs.Events = []tracking.Event{{
+			ID: fmt.Sprint(i), Subject: tracking.Subject{Kind: tracking.KindTask, ID: "all"},
+			Notices: []tracking.Notice{{DriverID: cs.Drivers[0].ID}},
+		}}
 		if i%2 == 1 {
-			cs.Events = append(cs.Events, tracking.Event{ID: fmt.Sprint(i), Subject: cs.Events[0].Subject}) // the last to be written is refused
+			// the last to be written is refused
+			cs.Events = append(cs.Events, tracking.Event{ID: fmt.Sprint(i), Subject: cs.Events[0].Subject})
 		}
-		wg.Go(func() { errs[i] = s.Commit(t.Context(), app, cs) })
+		wg.Go(func() { _, errs[i] = s.Commit(t.Context(), app, cs) })
 	}
 	release()
 	wg.Wait()
@@ -180,11 +192,15 @@ func TestRefusedAmongOthers(t *testing.T) {
 			t.Errorf("driver %d: %v", i, err)
 		}
 	}
-	near, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: new(tracking.LngLat), Page: tracking.Page{Limit: 1000}})
+	near, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{
+		Near: new(tracking.LngLat), Page: tracking.Page{Limit: 1000},
+	})
 	if err != nil || len(near) != n/2 {
 		t.Errorf("%d drivers are near, error %v", len(near), err)
 	}
-	events, _, err := s.Events(t.Context(), app, tracking.EventFilter{Subject: tracking.Subject{Kind: tracking.KindTask, ID: "all"}, Limit: 1000})
+	events, _, err := s.Events(t.Context(), app, tracking.EventFilter{
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "all"}, Limit: 1000,
+	})
 	if err != nil || len(events) != n/2 || events[n/2-1].Seq != n/2 {
 		t.Errorf("%d events, error %v", len(events), err)
 	}
@@ -197,7 +213,10 @@ func TestBusy(t *testing.T) {
 	defer closeStore(t, s)
 	release := holdLock(t, path)
 	errs := make(chan error)
-	go func() { errs <- s.Commit(t.Context(), app, pair(1)) }()
+	go func() {
+		_, err := s.Commit(t.Context(), app, pair(1))
+		errs <- err
+	}()
 	release()
 	if err := <-errs; err != nil {
 		t.Error(err)
@@ -213,11 +232,11 @@ func TestBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	release = holdLock(t, file)
-	if err := s2.Commit(t.Context(), app, pair(1)); !errors.Is(err, tracking.ErrUnavailable) {
+	if _, err := s2.Commit(t.Context(), app, pair(1)); !errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("got error %v, want ErrUnavailable", err)
 	}
 	release()
-	if err := s2.Commit(t.Context(), app, pair(1)); err != nil {
+	if _, err := s2.Commit(t.Context(), app, pair(1)); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// RunDurable tests stores that outlive their process: what was committed is there after Close and another open of the same directory.
-// Each call of open gives the store that dir holds, a new one if it is empty. It does not repeat what [Run] tests.
+// RunDurable tests stores that outlive their process: what was committed is there after Close and
+// another open of the same directory. Each call of open gives the store that dir holds, a new one
+// if it is empty. It does not repeat what [Run] tests.
 func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store) {
 	reopened := func(t testing.TB, s tracking.Store, dir string) tracking.Store {
 		t.Helper()
@@ -27,7 +28,9 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 		use(t, s, here).commit(seed())
 		full := uniqueFor(everyRow(1), 3)
 		full.Drivers[0].Available = true
-		full.Fixes = []tracking.FixBatch{{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{walk(1), walk(2), far(3, 20)}}}
+		full.Fixes = []tracking.FixBatch{{
+			DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{walk(1), walk(2), far(3, 20)},
+		}}
 		full.Events = []tracking.Event{fullEvent("full", 1, tracking.Subject{Kind: tracking.KindTask, ID: "t"})}
 		full.Events[0].Notices = []tracking.Notice{{DriverID: "d", Kind: tracking.NoticeUpdated, TaskID: "t"}}
 		use(t, s, there).commit(full)
@@ -35,13 +38,27 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 		if err != nil {
 			t.Fatal(err)
 		}
+		if err := s.SetMemo(t.Context(), "memo", []byte("kept")); err != nil {
+			t.Fatal(err)
+		}
+		use(t, s, here).putFile("f", tracking.File{TaskID: "t", At: t0, Data: noise(1, tracking.MaxProofSize)})
+		use(t, s, here).putFile("deleted", tracking.File{TaskID: "t", At: t0, Data: []byte("f")})
+		if err := s.Files().Delete(t.Context(), here, "deleted"); err != nil {
+			t.Fatal(err)
+		}
 		before := []snapshot{snap(t, s, here), snap(t, s, there)}
 		for range 2 {
 			s = reopened(t, s, dir)
+			use(t, s, here).file("f", noise(1, tracking.MaxProofSize))
+			use(t, s, here).file("deleted", nil)
+			use(t, s, there).file("f", nil)
 			same(t, "rows", []snapshot{snap(t, s, here), snap(t, s, there)}, before)
 			again, err := s.Secret(t.Context())
 			if err != nil || !bytes.Equal(again, secret) {
 				t.Errorf("Secret: another one after opening again (error %v)", err)
+			}
+			if memo, err := s.Memo(t.Context(), "memo"); err != nil || string(memo) != "kept" {
+				t.Errorf("Memo: %q after opening again, error %v", memo, err)
 			}
 		}
 	})
@@ -80,10 +97,18 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 		c := use(t, s, here)
 		task := newTask("other", t0)
 		task.Key = "k"
-		c.refused(tracking.Changeset{Tasks: []tracking.Task{task}}, tracking.ConflictError{Kind: tracking.KindTask, Unique: "key"})
-		c.refused(tracking.Changeset{Trips: []tracking.Trip{newTrip("other", "d", "x", t0)}}, tracking.ConflictError{Kind: tracking.KindTrip, Unique: "tracking_id"})
-		c.refused(tracking.Changeset{Drivers: []tracking.Driver{newDriver("e", t0)}, Invites: []tracking.Invite{newInvite("e", 90, 6)}}, tracking.ConflictError{Kind: tracking.KindInvite, Unique: "code"})
-		c.refused(tracking.Changeset{Keys: []tracking.Key{newKey("other", 7, t0)}}, tracking.ConflictError{Kind: tracking.KindKey, Unique: "hash"})
+		c.refused(tracking.Changeset{Tasks: []tracking.Task{task}}, tracking.ConflictError{
+			Kind: tracking.KindTask, Unique: "key",
+		})
+		c.refused(tracking.Changeset{Trips: []tracking.Trip{newTrip("other", "d", "x", t0)}}, tracking.ConflictError{
+			Kind: tracking.KindTrip, Unique: "tracking_id",
+		})
+		c.refused(tracking.Changeset{
+			Drivers: []tracking.Driver{newDriver("e", t0)}, Invites: []tracking.Invite{newInvite("e", 90, 6)},
+		}, tracking.ConflictError{Kind: tracking.KindInvite, Unique: "code"})
+		c.refused(tracking.Changeset{Keys: []tracking.Key{newKey("other", 7, t0)}}, tracking.ConflictError{
+			Kind: tracking.KindKey, Unique: "hash",
+		})
 	})
 	t.Run("who is nearby is known again", func(t *testing.T) {
 		dir := t.TempDir()
@@ -112,7 +137,9 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 			}
 		}
 		same(t, "offers", each(c.offers(tracking.Offer{At: from, MaxOpen: 1}), driverID), offers)
-		r := c.record(tracking.FixBatch{DriverID: "01", SeenAt: t0, Fixes: []tracking.Fix{newFix(t0, 11, 48), newFix(at(-time.Minute), 11, 48)}})
+		r := c.record(tracking.FixBatch{
+			DriverID: "01", SeenAt: t0, Fixes: []tracking.Fix{newFix(t0, 11, 48), newFix(at(-time.Minute), 11, 48)},
+		})
 		if r.Outcomes[0] != tracking.FixDuplicate {
 			t.Errorf("a fix sent again after opening: got %q, want %q", r.Outcomes[0], tracking.FixDuplicate)
 		}
@@ -125,10 +152,11 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 		outboxes(c, []string{"push"}, "a3", "a4")
 		c.lease("w", t0, 10)
 		c.leaseFrom("push", "w", t0, 10)
-		c.finish(from("push", done("w", "a3", tracking.Dead)))
-		again := done("w", "b1", tracking.Retry)
-		again.RetryAt = at(time.Hour)
-		c.finish(done("w", "a1", tracking.Delivered), again, done("w", "c1", tracking.Dead), done("w", "d1", tracking.Released))
+		c.finish(from("push", done("w", "a3", tracking.DeliveryDead)))
+		again := done("w", "b1", tracking.DeliveryRetry)
+		again.RetryIn = time.Hour
+		c.finish(done("w", "a1", tracking.DeliveryDone), again, done("w", "c1", tracking.DeliveryDead),
+			done("w", "d1", tracking.DeliveryReleased))
 		s = reopened(t, s, dir)
 		c = use(t, s, here)
 		dead, _ := c.events(tracking.EventFilter{Dead: true})
@@ -136,7 +164,8 @@ func RunDurable(t *testing.T, open func(t testing.TB, dir string) tracking.Store
 		dead, _ = c.events(tracking.EventFilter{Dead: true, Outbox: "push"})
 		same(t, "dead events in another outbox", each(dead, eventID), []string{"a3"})
 		same(t, "leased from it", each(c.leaseFrom("push", "other", at(2*time.Minute), 10), leasedID), []string{"a4"})
-		// e1 is with w for a minute; whether a lease outlives the process is open, as its owner may.
+		// e1 is with w for a minute; whether a lease outlives the process is open, as its owner
+		// may.
 		got := c.lease("other", at(2*time.Minute), 10)
 		same(t, "leased", each(got, leasedID), []string{"a2", "d1", "e1"})
 		got = c.lease("third", at(time.Hour), 10)

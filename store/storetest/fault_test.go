@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,14 +43,17 @@ func (t *trial) try(f func(t testing.TB)) {
 	<-done
 }
 
-// findings lists the cases that find something wrong with the stores of s.
+// findings lists the cases that find something wrong with the stores of s: the first one, or all with
+// TRACKING_LONG=1.
 func findings(t *testing.T, s func() tracking.Store) (by []string) {
 	for _, tr := range tiers() {
 		for _, c := range tr.checks() {
 			tt := &trial{TB: t}
 			tt.try(func(t testing.TB) { c.run(t, s()) })
 			if tt.failed {
-				by = append(by, tr.name+"/"+c.name)
+				if by = append(by, tr.name+"/"+c.name); !long() {
+					return by
+				}
 			}
 		}
 	}
@@ -69,6 +74,8 @@ type (
 	folds     struct{ *reference } // ignores case
 	early     struct{ *reference } // takes what is due for due a moment later only
 	anyOrder  struct{ *reference } // lists waiting tasks by id
+	allOver   struct{ *reference } // lists waiting tasks wherever they are
+	dull      struct{ *reference } // takes drivers for matches however far they are
 	newest    struct{ *reference } // lists requests newest first
 	rounds    struct{ *reference } // rounds times up
 	forgets   struct{ *reference } // does not keep a trip's destination
@@ -79,6 +86,13 @@ type (
 	oneFate   struct{ *reference } // what becomes of an event in one outbox becomes of it in all
 	oneDead   struct{ *reference } // lists what is dead in whichever outbox
 	hasty     struct{ *reference } // purges what one outbox has delivered
+	shared    struct{ *reference } // has one set of files for all applications
+	thrifty   struct{ *reference } // purges files by their age alone
+
+	sleepy struct { // does not hear of fixes when it looks for matches
+		*reference
+		asleep *sync.Map // their ids
+	}
 )
 
 func (s anyApp) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
@@ -110,18 +124,20 @@ func (s shares) Driver(ctx context.Context, app tracking.AppID, id tracking.Driv
 	return d, err
 }
 
-func (s steps) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s steps) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	rest := *cs
 	rest.Drivers = nil
-	if err := s.reference.Commit(ctx, app, &tracking.Changeset{Drivers: cs.Drivers}); err != nil {
-		return err
+	if _, err := s.reference.Commit(ctx, app, &tracking.Changeset{Drivers: cs.Drivers}); err != nil {
+		return tracking.Written{}, err
 	}
 	return s.reference.Commit(ctx, app, &rest)
 }
 
 func (s flatEarth) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
 	list, err := s.reference.Offers(ctx, app, o)
-	list = slices.DeleteFunc(list, func(d tracking.Driver) bool { return math.Abs(d.Position.Fix.LngLat.Lng-o.At.Lng) > 180 })
+	list = slices.DeleteFunc(list, func(d tracking.Driver) bool {
+		return math.Abs(d.Position.Fix.LngLat.Lng-o.At.Lng) > 180
+	})
 	if len(list) == 0 {
 		list = nil
 	}
@@ -140,7 +156,9 @@ func (s noLease) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.
 	return s.reference.LeaseEvents(ctx, l)
 }
 
-func (s neverLost) Notices(ctx context.Context, app tracking.AppID, d tracking.DriverID, after int64, limit int) ([]tracking.Notice, bool, error) {
+func (s neverLost) Notices(
+	ctx context.Context, app tracking.AppID, d tracking.DriverID, after int64, limit int,
+) ([]tracking.Notice, bool, error) {
 	list, _, err := s.reference.Notices(ctx, app, d, after, limit)
 	return list, false, err
 }
@@ -151,7 +169,9 @@ func (s notNil) Keys(ctx context.Context, app tracking.AppID) ([]tracking.Key, e
 }
 
 func (s folds) ActiveTrip(ctx context.Context, app tracking.AppID, id tracking.TrackingID) (tracking.Trip, error) {
-	list, _, err := s.reference.Trips(ctx, app, tracking.TripFilter{Page: tracking.Page{Limit: 1000}, Status: tracking.Active})
+	list, _, err := s.reference.Trips(ctx, app, tracking.TripFilter{
+		Page: tracking.Page{Limit: 1000}, Status: tracking.TripActive,
+	})
 	for _, t := range list {
 		if strings.EqualFold(string(t.TrackingID), string(id)) {
 			return t, nil
@@ -165,9 +185,43 @@ func (s early) Due(ctx context.Context, q tracking.DueQuery) ([]tracking.Due, er
 	return s.reference.Due(ctx, q)
 }
 
-func (s anyOrder) Waiting(ctx context.Context, app tracking.AppID, after tracking.Cursor, n int) ([]tracking.AppTask, error) {
-	list, err := s.reference.Waiting(ctx, app, after, n)
-	slices.SortFunc(list, func(a, b tracking.AppTask) int { return strings.Compare(string(a.Task.ID), string(b.Task.ID)) })
+func (s anyOrder) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
+	list, err := s.reference.Waiting(ctx, app, f)
+	slices.SortFunc(list, func(a, b tracking.Task) int { return strings.Compare(string(a.ID), string(b.ID)) })
+	return list, err
+}
+
+func (s allOver) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
+	f.Near = nil
+	return s.reference.Waiting(ctx, app, f)
+}
+
+func (s dull) Matches(ctx context.Context, app tracking.AppID, q tracking.MatchQuery) ([]tracking.Task, error) {
+	q.Within = 0
+	return s.reference.Matches(ctx, app, q)
+}
+
+// RecordFixes notes that the driver is to be passed over.
+func (s sleepy) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.FixBatch) (tracking.Recorded, error) {
+	s.asleep.Store(b.DriverID, true)
+	return s.reference.RecordFixes(ctx, app, b)
+}
+
+func (s sleepy) Matches(ctx context.Context, app tracking.AppID, q tracking.MatchQuery) ([]tracking.Task, error) {
+	list, err := s.reference.Matches(ctx, app, q)
+	for id := range s.asleep.Range {
+		list = slices.DeleteFunc(list, func(t tracking.Task) bool {
+			o := tracking.Offer{
+				At: *t.Point(), MaxOpen: q.MaxOpen, SeenSince: q.SeenSince, Within: q.Within,
+				Exclude: append([]tracking.DriverID{id.(tracking.DriverID)}, t.Excluded...), Limit: 1,
+			}
+			others, _ := s.reference.Offers(ctx, app, o)
+			return len(others) == 0
+		})
+	}
+	if len(list) == 0 {
+		list = nil
+	}
 	return list, err
 }
 
@@ -177,7 +231,7 @@ func (s newest) Requests(ctx context.Context, app tracking.AppID, d tracking.Dri
 	return list, err
 }
 
-func (s rounds) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s rounds) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	c := *cs
 	c.Tasks = slices.Clone(cs.Tasks)
 	for i := range c.Tasks {
@@ -188,7 +242,7 @@ func (s rounds) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 	return s.reference.Commit(ctx, app, &c)
 }
 
-func (s forgets) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s forgets) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	c := *cs
 	c.Trips = slices.Clone(cs.Trips)
 	for i := range c.Trips {
@@ -216,8 +270,8 @@ func (s eager) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer)
 
 func (s deaf) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
 	for _, d := range done {
-		if d.State == tracking.Dead {
-			d.State = tracking.Delivered
+		if d.State == tracking.DeliveryDead {
+			d.State = tracking.DeliveryDone
 		}
 		if err := s.reference.FinishEvents(ctx, []tracking.Delivery{d}); err != nil {
 			return err
@@ -233,7 +287,7 @@ func (s oneLease) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking
 	for _, e := range list {
 		for _, other := range s.log {
 			for name := range other.delivery {
-				s.leases[queue{name, owned{e.App, e.Event.Subject}}] = lease{l.Owner, l.Until}
+				s.leases[queue{name, owned{e.App, e.Event.Subject}}] = lease{l.Owner, l.Now.Add(l.For)}
 			}
 		}
 	}
@@ -257,11 +311,13 @@ func (s oneFate) FinishEvents(ctx context.Context, done []tracking.Delivery) err
 	return s.reference.FinishEvents(ctx, all)
 }
 
-func (s oneDead) Events(ctx context.Context, app tracking.AppID, f tracking.EventFilter) ([]tracking.Event, bool, error) {
+func (s oneDead) Events(
+	ctx context.Context, app tracking.AppID, f tracking.EventFilter,
+) ([]tracking.Event, bool, error) {
 	s.mu.Lock()
 	for _, e := range s.log {
 		for name, d := range e.delivery {
-			if d.state == tracking.Dead {
+			if d.state == tracking.DeliveryDead {
 				f.Outbox = name
 			}
 		}
@@ -284,17 +340,56 @@ func (s hasty) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, e
 	return s.reference.Purge(ctx, b)
 }
 
+// sharedFiles are those of one application, whoever asks.
+type sharedFiles struct{ tracking.Files }
+
+func (s shared) Files() tracking.Files { return sharedFiles{s.reference.Files()} }
+
+func (f sharedFiles) Put(ctx context.Context, _ tracking.AppID, id string, file tracking.File) error {
+	return f.Files.Put(ctx, here, id, file)
+}
+
+func (f sharedFiles) Open(ctx context.Context, _ tracking.AppID, id string) (io.ReadCloser, error) {
+	return f.Files.Open(ctx, here, id)
+}
+
+func (s thrifty) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, error) {
+	s.mu.Lock()
+	var n tracking.Purged
+	for _, book := range s.apps {
+		maps.DeleteFunc(book.files, func(_ string, f *file) bool {
+			old := f.At.Before(b.Files) && n.Files < b.Limit
+			if old {
+				n.Files++
+			}
+			return old
+		})
+	}
+	s.mu.Unlock()
+	b.Limit -= n.Files
+	p, err := s.reference.Purge(ctx, b)
+	p.Files += n.Files
+	return p, err
+}
+
+// TestFaultsAreFound runs the suite over stores with a fault each: it must find all of them.
 func TestFaultsAreFound(t *testing.T) {
 	r := newReference
 	for _, f := range []func() tracking.Store{
-		func() tracking.Store { return anyApp{r()} }, func() tracking.Store { return local{r()} }, func() tracking.Store { return shares{r()} },
-		func() tracking.Store { return steps{r()} }, func() tracking.Store { return flatEarth{r()} }, func() tracking.Store { return fullPage{r()} },
-		func() tracking.Store { return noLease{r()} }, func() tracking.Store { return neverLost{r()} }, func() tracking.Store { return notNil{r()} },
-		func() tracking.Store { return folds{r()} }, func() tracking.Store { return early{r()} }, func() tracking.Store { return anyOrder{r()} },
-		func() tracking.Store { return newest{r()} }, func() tracking.Store { return rounds{r()} }, func() tracking.Store { return forgets{r()} },
-		func() tracking.Store { return spends{r()} }, func() tracking.Store { return eager{r()} }, func() tracking.Store { return deaf{r()} },
-		func() tracking.Store { return blind{r()} }, func() tracking.Store { return oneLease{r()} }, func() tracking.Store { return oneFate{r()} },
+		func() tracking.Store { return anyApp{r()} }, func() tracking.Store { return local{r()} },
+		func() tracking.Store { return shares{r()} }, func() tracking.Store { return steps{r()} },
+		func() tracking.Store { return flatEarth{r()} }, func() tracking.Store { return fullPage{r()} },
+		func() tracking.Store { return noLease{r()} }, func() tracking.Store { return neverLost{r()} },
+		func() tracking.Store { return notNil{r()} }, func() tracking.Store { return folds{r()} },
+		func() tracking.Store { return early{r()} }, func() tracking.Store { return anyOrder{r()} },
+		func() tracking.Store { return newest{r()} }, func() tracking.Store { return rounds{r()} },
+		func() tracking.Store { return forgets{r()} }, func() tracking.Store { return spends{r()} },
+		func() tracking.Store { return eager{r()} }, func() tracking.Store { return deaf{r()} },
+		func() tracking.Store { return blind{r()} }, func() tracking.Store { return oneLease{r()} },
+		func() tracking.Store { return oneFate{r()} }, func() tracking.Store { return allOver{r()} },
+		func() tracking.Store { return dull{r()} }, func() tracking.Store { return sleepy{r(), new(sync.Map)} },
 		func() tracking.Store { return oneDead{r()} }, func() tracking.Store { return hasty{r()} },
+		func() tracking.Store { return shared{r()} }, func() tracking.Store { return thrifty{r()} },
 	} {
 		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", f()), "storetest."), func(t *testing.T) {
 			if by := findings(t, f); len(by) == 0 {
@@ -306,20 +401,23 @@ func TestFaultsAreFound(t *testing.T) {
 	}
 }
 
-// mute drops the events of some types, stingy the notices, slack the drivers' rows that come with a task's.
+// mute drops the events of some types, stingy the notices, slack the drivers' rows that come with a
+// task's.
 type (
 	mute   struct{ *reference }
 	stingy struct{ *reference }
 	slack  struct{ *reference }
 )
 
-func (s mute) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s mute) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	c := kept(*cs)
-	c.Events = slices.DeleteFunc(c.Events, func(e tracking.Event) bool { return e.Type == tracking.TaskUnassigned })
+	c.Events = slices.DeleteFunc(c.Events, func(e tracking.Event) bool {
+		return e.Type == tracking.EventTaskUnassigned
+	})
 	return s.reference.Commit(ctx, app, &c)
 }
 
-func (s stingy) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s stingy) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	c := kept(*cs)
 	for i := range c.Events {
 		c.Events[i].Notices = nil
@@ -327,7 +425,7 @@ func (s stingy) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 	return s.reference.Commit(ctx, app, &c)
 }
 
-func (s slack) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) error {
+func (s slack) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
 	c := kept(*cs)
 	if len(c.Tasks) > 0 {
 		c.Drivers = nil
@@ -335,6 +433,18 @@ func (s slack) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Chan
 	return s.reference.Commit(ctx, app, &c)
 }
 
+// undue keeps no DueAt.
+type undue struct{ *reference }
+
+func (s undue) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	c := kept(*cs)
+	for i := range c.Tasks {
+		c.Tasks[i].DueAt = time.Time{}
+	}
+	return s.reference.Commit(ctx, app, &c)
+}
+
+// TestInvariants spoils what a Service has written, and expects that the audit names it.
 func TestInvariants(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -344,12 +454,15 @@ func TestInvariants(t *testing.T) {
 		{"sound", newReference(), ""},
 		{"an event is missing", mute{newReference()}, "by its events"},
 		{"a notice is missing", stingy{newReference()}, "was told"},
-		{"a count is missing", slack{newReference()}, "open tasks, by the tasks"},
+		{"a route is missing", slack{newReference()}, "the route of driver"},
+		{"what comes due is not kept", undue{newReference()}, "is due at"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			svc := several(t, c.s, 1, tracking.Options{})[0]
 			drivers := standBy(t, svc, 2)
-			task, err := svc.CreateTask(t.Context(), dropHere(true))
+			n := dropHere(true)
+			n.Promised = at(time.Hour)
+			task, err := svc.CreateTask(t.Context(), n)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -372,7 +485,7 @@ func TestInvariants(t *testing.T) {
 // blind ignores versions: the last one to write wins.
 type blind struct{ *reference }
 
-func (b blind) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (err error) {
+func (b blind) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (w tracking.Written, err error) {
 	runtime.Gosched()
 	for range 100 { // a conflict of another kind stays one
 		c := kept(*cs)
@@ -386,11 +499,11 @@ func (b blind) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Chan
 				c.Drivers[i].Version = now.Version
 			}
 		}
-		if err = b.reference.Commit(ctx, app, &c); !errors.Is(err, tracking.ErrConflict) {
-			return err
+		if w, err = b.reference.Commit(ctx, app, &c); !errors.Is(err, tracking.ErrConflict) {
+			return w, err
 		}
 	}
-	return err
+	return w, err
 }
 
 func (b blind) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {

@@ -3,45 +3,71 @@ package storetest
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// Invariants reads all of the applications named and returns what is wrong with it, joined; nil if nothing is. It may be called whenever no
-// operation is under way, on a store that a [tracking.Service] has written, from which no event was purged and no driver deleted.
+// Invariants reads all of the applications named and returns what is wrong with it, joined; nil if
+// nothing is. It may be called whenever no operation is under way, on a store that a
+// [tracking.Service] has written, from which no event was purged and no driver or task deleted.
 //
-// It plays the events through the rules of tasks and trips anew, and compares the outcome with the rows:
+// It plays the events through the rules of tasks and trips anew, and compares the outcome with the
+// rows:
 //
 //   - each subject's events are numbered 1, 2, 3 …, and each is a move that the rules allow;
-//   - each task and trip is as its events say: one driver at most, none lost, none without its events, no change without one;
-//   - who got a task automatically was available, had fewer than maxOpen open tasks (negative: no limit), and was not excluded from it;
-//   - a driver's OpenTasks are the open tasks that the driver has;
-//   - who is given or loses a task is told, once;
-//   - one active trip has a tracking id, a task's trip belongs to the task's driver while the task is in progress;
+//   - each task and trip is as its events say: one driver at most, none lost, none without its
+//     events, no change without one;
+//   - who got a task automatically was available, had fewer than maxOpen open tasks (negative: no
+//     limit), or than the driver's row says, and was not excluded from it;
+//   - a task is told to be late once for each promise; it is due when a driver is to be looked for
+//     from then on, or it is to be told that it is late;
+//   - a driver's Route has the stops of the open tasks that the driver has, each once, and a pickup
+//     before its drop;
+//   - who is given or loses a task, or whose customer writes, is told, once;
+//   - a task is tried again by one other at most, and both say so;
+//   - one active trip has a tracking id, a task's trip belongs to the task's driver while the task
+//     is in progress, and one whose end is taken back has a new one;
+//   - a driver takes back his own last step and no other, and is told once of what is handed to him;
+//   - a task has a PIN when it asks for one, and the files that its driver has given, with all of
+//     their bytes; by its driver's word it has succeeded only with the evidence that it asks for;
+//   - what was erased says nothing any more that people have written, and does not go on;
 //   - a path is in order of time, within the trip's window, and has no fix twice;
 //   - a driver has joined no oftener than tokens were given out;
 //   - no row names a driver or a task of another application.
 func Invariants(ctx context.Context, s tracking.Store, maxOpen int, apps ...tracking.AppID) error {
-	_, err := inspect(ctx, s, maxOpen, apps...)
+	_, err := inspect(ctx, s, maxOpen, false, apps...)
+	return err
+}
+
+// InvariantsAfterDeletions is [Invariants] of a store from which drivers and tasks were deleted, and
+// where the drivers' ids may have been used again. What becomes of a driver with the row is then not compared
+// with the events: duty, joinings, notices, and who is excluded from a task.
+func InvariantsAfterDeletions(ctx context.Context, s tracking.Store, maxOpen int, apps ...tracking.AppID) error {
+	_, err := inspect(ctx, s, maxOpen, true, apps...)
 	return err
 }
 
 // inspect is Invariants, and returns what it has read.
-func inspect(ctx context.Context, s tracking.Store, maxOpen int, apps ...tracking.AppID) (map[tracking.AppID]*audit, error) {
+func inspect(
+	ctx context.Context, s tracking.Store, maxOpen int, deletions bool, apps ...tracking.AppID,
+) (map[tracking.AppID]*audit, error) {
 	books := map[tracking.AppID]*audit{}
 	var errs []error
 	for _, app := range apps {
-		a := &audit{s: s, app: app, maxOpen: maxOpen}
+		a := &audit{s: s, app: app, maxOpen: maxOpen, deletions: deletions}
 		if err := a.read(ctx); err != nil {
 			return nil, err
 		}
 		a.replay()
 		a.compareTasks()
+		a.compareProofs(ctx)
 		a.compareTrips(ctx)
 		a.compareDrivers(ctx)
 		books[app] = a
@@ -64,6 +90,8 @@ type audit struct {
 	maxOpen int
 	errs    []error
 
+	deletions bool // drivers and tasks have come and gone
+
 	tasks   map[tracking.TaskID]tracking.Task
 	trips   map[tracking.TripID]tracking.Trip
 	drivers map[tracking.DriverID]tracking.Driver
@@ -76,16 +104,34 @@ type audit struct {
 	open      map[tracking.DriverID]int
 	joined    map[tracking.DriverID]int
 	told      map[tracking.DriverID][]tracking.Notice
+	handovers map[string]bool // of which somebody was told
 }
 
 // taskState is a task as its events tell it.
 type taskState struct {
-	status   tracking.TaskStatus
-	driver   tracking.DriverID
-	outcome  tracking.Outcome
-	picked   bool
-	auto     bool
-	excluded map[tracking.DriverID]bool
+	status  tracking.TaskStatus
+	driver  tracking.DriverID
+	outcome tracking.Outcome
+	why     string // a ReasonCode
+	picked  bool
+	auto    bool
+	step    tracking.TaskStep // of its driver, that can be taken back; "" for none
+	resumes bool              // its end was taken back, and its next trip has not begun
+
+	arriving, arrived map[tracking.Leg]bool
+	late              string // the promise of which was told last
+	proofs            int    // files that were given
+	byDriver          bool   // its driver has completed it
+	excluded          map[tracking.DriverID]bool
+
+	retryOf, retriedBy tracking.TaskID
+	noted, stuck       bool
+	erased             bool
+}
+
+// unstarted takes back what its driver did.
+func (s *taskState) unstarted() {
+	s.picked, s.why, s.step, s.arriving, s.arrived = false, "", "", nil, nil
 }
 
 func (s taskState) isOpen() bool {
@@ -113,6 +159,7 @@ func readAll[K comparable, T any](id func(T) K, read func(tracking.Page) ([]T, b
 	}
 }
 
+// read reads all rows and events of the application.
 func (a *audit) read(ctx context.Context) (err error) {
 	a.tasks, err = readAll(taskID, func(p tracking.Page) ([]tracking.Task, bool, error) {
 		return a.s.Tasks(ctx, a.app, tracking.TaskFilter{Page: p})
@@ -146,171 +193,7 @@ func (a *audit) read(ctx context.Context) (err error) {
 	}
 }
 
-// replay plays the events, and notes those that the rules do not allow.
-func (a *audit) replay() {
-	a.seqs, a.moved, a.ended = map[tracking.Subject]int64{}, map[tracking.TaskID]*taskState{}, map[tracking.TripID]tracking.TripStatus{}
-	a.available, a.open, a.joined = map[tracking.DriverID]bool{}, map[tracking.DriverID]int{}, map[tracking.DriverID]int{}
-	a.told = map[tracking.DriverID][]tracking.Notice{}
-	ids := map[string]bool{}
-	for _, e := range a.events {
-		if a.seqs[e.Subject]++; e.Seq != a.seqs[e.Subject] {
-			a.fail("event %d of %v comes in place %d", e.Seq, e.Subject, a.seqs[e.Subject])
-		}
-		if ids[e.ID] {
-			a.fail("two events have the id %s", e.ID)
-		}
-		ids[e.ID] = true
-		allowed := true
-		switch e.Subject.Kind {
-		case tracking.KindTask:
-			allowed = a.taskEvent(e)
-		case tracking.KindTrip:
-			allowed = a.tripEvent(e)
-		case tracking.KindDriver:
-			allowed = a.driverEvent(e)
-		default:
-			allowed = false
-		}
-		if !allowed {
-			a.fail("the event %s of %v, number %d, is not allowed after what was before: %v", e.Type, e.Subject, e.Seq, e.Data)
-		}
-	}
-}
-
-func (a *audit) tell(e tracking.Event, d tracking.DriverID, kind tracking.NoticeKind) {
-	a.told[d] = append(a.told[d], tracking.Notice{EventID: e.ID, Kind: kind})
-}
-
-// taskEvent moves a task along the table of contract 3.
-func (a *audit) taskEvent(e tracking.Event) bool {
-	t := a.moved[tracking.TaskID(e.Subject.ID)]
-	if (t == nil) != (e.Type == tracking.TaskCreated) {
-		return false
-	}
-	d := tracking.DriverID(e.Data["driver_id"])
-	byDriver := e.Actor == "driver:"+string(d)
-	free := func() {
-		a.open[t.driver]--
-		t.excluded[t.driver] = true
-		t.status, t.driver, t.auto, t.picked = tracking.StatusCreated, "", false, false
-	}
-	switch e.Type {
-	case tracking.TaskCreated:
-		a.moved[tracking.TaskID(e.Subject.ID)] = &taskState{status: tracking.StatusCreated, excluded: map[tracking.DriverID]bool{}}
-	case tracking.TaskUpdated:
-		if t.isOpen() {
-			a.tell(e, t.driver, tracking.NoticeUpdated)
-		}
-		return t.status != tracking.StatusCompleted
-	case tracking.TaskAssigned:
-		if d == "" || d == t.driver || tracking.DriverID(e.Data["previous_driver_id"]) != t.driver || (t.status != tracking.StatusCreated && t.status != tracking.StatusAssigned) {
-			return false
-		}
-		if e.Data["auto"] == "true" {
-			switch {
-			case !a.available[d]:
-				a.fail("task %s went automatically to %s, who is not available", e.Subject.ID, d)
-			case t.excluded[d]:
-				a.fail("task %s went automatically to %s, who is excluded from it", e.Subject.ID, d)
-			case a.maxOpen >= 0 && a.open[d] >= a.maxOpen:
-				a.fail("task %s went automatically to %s, who has %d open tasks", e.Subject.ID, d, a.open[d])
-			case t.driver != "":
-				a.fail("task %s was taken from %s automatically", e.Subject.ID, t.driver)
-			}
-		}
-		if t.driver != "" {
-			a.tell(e, t.driver, tracking.NoticeUnassigned)
-			free()
-		}
-		if e.Data["auto"] != "true" {
-			delete(t.excluded, d)
-		}
-		a.tell(e, d, tracking.NoticeAssigned)
-		t.status, t.driver, t.auto = tracking.StatusAssigned, d, e.Data["auto"] == "true"
-		a.open[d]++
-	case tracking.TaskUnassigned:
-		if !t.isOpen() || d != t.driver {
-			return false
-		}
-		a.tell(e, d, tracking.NoticeUnassigned)
-		free()
-	case tracking.TaskDeclined:
-		if t.status != tracking.StatusAssigned || d != t.driver || !byDriver {
-			return false
-		}
-		free()
-	case tracking.TaskStarted:
-		if t.status != tracking.StatusAssigned || d != t.driver || !byDriver {
-			return false
-		}
-		t.status = tracking.StatusInProgress
-	case tracking.TaskPickedUp:
-		if t.status != tracking.StatusInProgress || t.picked || d != t.driver || !byDriver {
-			return false
-		}
-		t.picked = true
-	case tracking.TaskCompleted:
-		if t.status == tracking.StatusCompleted || d != t.driver || (d != "" && byDriver && t.status != tracking.StatusInProgress) {
-			return false
-		}
-		outcome := tracking.Outcome(e.Data["outcome"])
-		if t.isOpen() {
-			a.open[t.driver]--
-			if !byDriver {
-				kind := tracking.NoticeUpdated
-				if outcome == tracking.Cancelled {
-					kind = tracking.NoticeCancelled
-				}
-				a.tell(e, d, kind)
-			}
-		}
-		t.status, t.outcome = tracking.StatusCompleted, outcome
-		return slices.Contains([]tracking.Outcome{tracking.Succeeded, tracking.Failed, tracking.Cancelled}, outcome)
-	default:
-		return false
-	}
-	return true
-}
-
-func (a *audit) tripEvent(e tracking.Event) bool {
-	id := tracking.TripID(e.Subject.ID)
-	was, started := a.ended[id]
-	switch e.Type {
-	case tracking.TripStarted:
-		a.ended[id] = tracking.Active
-		return !started
-	case tracking.TripStopped:
-		a.ended[id] = tracking.Stopped
-	case tracking.TripDiscarded:
-		a.ended[id] = tracking.Discarded
-	default:
-		return false
-	}
-	return started && was == tracking.Active
-}
-
-func (a *audit) driverEvent(e tracking.Event) bool {
-	id := tracking.DriverID(e.Subject.ID)
-	was := a.available[id]
-	switch e.Type {
-	case tracking.DriverAvailable:
-		a.available[id] = true
-		return !was
-	case tracking.DriverUnavailable:
-		a.available[id] = false
-		return was
-	case tracking.DriverSilent:
-		return was
-	case tracking.DriverJoined:
-		a.joined[id]++
-	case tracking.TripRequested:
-		a.tell(e, id, tracking.NoticeRequest)
-	default:
-		return false
-	}
-	return true
-}
-
+// compareTasks holds the rows of tasks to what their events tell.
 func (a *audit) compareTasks() {
 	for id, t := range a.moved {
 		if _, ok := a.tasks[id]; !ok {
@@ -323,18 +206,55 @@ func (a *audit) compareTasks() {
 			a.fail("task %s has no events", id)
 			continue
 		}
-		if row.Status != t.status || row.DriverID != t.driver || row.Outcome != t.outcome || row.PickedUpAt.IsZero() == t.picked {
+		if row.Status != t.status || row.DriverID != t.driver || row.Outcome != t.outcome ||
+			row.PickedUpAt.IsZero() == t.picked {
 			a.fail("task %s is %s %s, of driver %q, picked up at %v; by its events %s %s, of %q, picked up: %v",
 				id, row.Status, row.Outcome, row.DriverID, row.PickedUpAt, t.status, t.outcome, t.driver, t.picked)
+		}
+		if row.RetryOf != t.retryOf || row.RetriedBy != t.retriedBy || (row.CustomerNote != "") != t.noted {
+			a.fail("task %s tries %q again and is tried again by %q, noted %q; by its events %q, %q, noted: %v", id,
+				row.RetryOf, row.RetriedBy, row.CustomerNote, t.retryOf, t.retriedBy, t.noted)
+		}
+		if row.Stuck != nil && !t.stuck {
+			a.fail("task %s has steps that could not be delivered; by its events it has none", id)
+		}
+		if row.ErasedAt.IsZero() == t.erased || t.erased && row.Notes+row.Reason+row.ReceivedBy+row.DriverNote != "" {
+			a.fail("task %s was erased at %v, by its events: %v, and says %q", id, row.ErasedAt, t.erased,
+				row.Notes+row.Reason+row.ReceivedBy+row.DriverNote)
+		}
+		there := func(id tracking.TaskID) bool { // or it was deleted
+			_, ok := a.tasks[id]
+			return id != "" && (ok || !a.deletions)
+		}
+		if next := row.RetriedBy; there(next) && a.tasks[next].RetryOf != id {
+			a.fail("task %s is tried again by %s, which tries %q again", id, next, a.tasks[next].RetryOf)
+		}
+		if first := row.RetryOf; there(first) && a.tasks[first].RetriedBy != id {
+			a.fail("task %s tries %s again, which is tried again by %q", id, first, a.tasks[first].RetriedBy)
+		}
+		if string(row.ReasonCode) != t.why {
+			a.fail("task %s has the reason %q, by its events %q", id, row.ReasonCode, t.why)
+		}
+		if row.StepAt.IsZero() != (t.step == "") {
+			a.fail("task %s: the last step was at %v, by its events it is %q", id, row.StepAt, t.step)
+		}
+		if t.resumes {
+			a.fail("task %s goes on without a trip", id)
 		}
 		if row.Open() && row.AutoAssigned != t.auto {
 			a.fail("task %s: AutoAssigned is %v, by its events %v", id, row.AutoAssigned, t.auto)
 		}
-		if excluded := slices.Sorted(maps.Keys(t.excluded)); !slices.Equal(row.Excluded, excluded) {
+		if excluded := slices.Sorted(maps.Keys(t.excluded)); !slices.Equal(row.Excluded, excluded) && !a.deletions {
 			a.fail("task %s excludes %q, by its events %q", id, row.Excluded, excluded)
 		}
 		if row.Waiting && row.Status != tracking.StatusCreated {
 			a.fail("task %s waits and is %s", id, row.Status)
+		}
+		if !row.AssignAt.IsZero() && (row.Status != tracking.StatusCreated || row.Waiting) {
+			a.fail("task %s is %s, waiting: %v, and waits for %v", id, row.Status, row.Waiting, row.AssignAt)
+		}
+		if due := dueAt(row); !row.DueAt.Equal(due) {
+			a.fail("task %s is due at %v, and kept with %v", id, due, row.DueAt)
 		}
 		last := row.CreatedAt
 		for _, step := range []struct {
@@ -345,7 +265,8 @@ func (a *audit) compareTasks() {
 			{"started_at", func() bool { return row.StartedAt.IsZero() || !row.StartedAt.Before(row.AssignedAt) }},
 			{"picked_up_at", func() bool { return row.PickedUpAt.IsZero() || !row.PickedUpAt.Before(row.StartedAt) }},
 			{"completed_at", func() bool {
-				return row.CompletedAt.IsZero() || !row.CompletedAt.Before(later(later(row.AssignedAt, row.StartedAt), row.PickedUpAt))
+				return row.CompletedAt.IsZero() ||
+					!row.CompletedAt.Before(later(later(row.AssignedAt, row.StartedAt), row.PickedUpAt))
 			}},
 		} {
 			if !step.at() {
@@ -358,6 +279,61 @@ func (a *audit) compareTasks() {
 	}
 }
 
+// dueAt is when something is to be done about a task: a driver to be looked for from then on, or to
+// be told that a promise is not kept, which somebody is to keep.
+func dueAt(t tracking.Task) time.Time {
+	promised := t.Promise
+	if !t.Window.To.IsZero() {
+		promised = t.Window.To
+	}
+	somebody := t.Status == tracking.StatusAssigned || t.Status == tracking.StatusInProgress || t.Waiting ||
+		!t.AssignAt.IsZero()
+	var due time.Time
+	if somebody && !t.LateFor.Equal(promised) {
+		due = promised
+	}
+	if !t.AssignAt.IsZero() && (due.IsZero() || t.AssignAt.Before(due)) {
+		due = t.AssignAt
+	}
+	return due
+}
+
+// compareProofs holds the evidence of tasks to what they ask for, and to the files that are kept.
+func (a *audit) compareProofs(ctx context.Context) {
+	for id, row := range a.tasks {
+		t := a.moved[id]
+		if t == nil {
+			continue // told already
+		}
+		if (row.PIN != "") != slices.Contains(row.Proof, tracking.ProofPIN) || row.WrongPINs > 10 {
+			a.fail("task %s asks for %q, has the PIN %q, and %d wrong ones were tried", id, row.Proof, row.PIN,
+				row.WrongPINs)
+		}
+		if len(row.Proofs) != t.proofs || t.proofs > tracking.MaxProofs {
+			a.fail("task %s has %d files, by its events %d", id, len(row.Proofs), t.proofs)
+		}
+		given := map[tracking.ProofKind]bool{
+			tracking.ProofName: row.ReceivedBy != "", tracking.ProofPIN: row.WrongPINs < 10,
+		}
+		for _, p := range row.Proofs {
+			given[p.Kind] = true
+			data, err := readFile(ctx, a.s, a.app, p.ID)
+			if err != nil || len(data) != p.Size || sha256.Sum256(data) != p.Sum {
+				a.fail("task %s names the file %s: %d bytes are kept, error %v", id, p.ID, len(data), err)
+			}
+		}
+		if !t.byDriver || t.outcome != tracking.OutcomeSucceeded || t.erased {
+			continue
+		}
+		for _, kind := range row.Proof {
+			if !given[kind] {
+				a.fail("task %s has succeeded by its driver's word, and the %s that it asks for lacks", id, kind)
+			}
+		}
+	}
+}
+
+// compareTrips holds the rows of trips, and the paths in their windows, to what their events tell.
 func (a *audit) compareTrips(ctx context.Context) {
 	for id, status := range a.ended {
 		if row, ok := a.trips[id]; !ok || row.Status != status {
@@ -369,25 +345,34 @@ func (a *audit) compareTrips(ctx context.Context) {
 		if _, ok := a.ended[id]; !ok {
 			a.fail("trip %s has no events", id)
 		}
-		if row.Status == tracking.Active {
+		if row.Status == tracking.TripActive {
 			if other, ok := active[row.TrackingID]; ok {
 				a.fail("trips %s and %s are active with one tracking id", id, other)
 			}
 			active[row.TrackingID] = id
 		}
-		if (row.Status == tracking.Active) != row.EndedAt.IsZero() || (!row.EndedAt.IsZero() && row.EndedAt.Before(row.StartedAt)) {
+		if (row.Status == tracking.TripActive) != row.EndedAt.IsZero() ||
+			(!row.EndedAt.IsZero() && row.EndedAt.Before(row.StartedAt)) {
 			a.fail("trip %s of status %d goes from %v to %v", id, row.Status, row.StartedAt, row.EndedAt)
 		}
-		if row.EndsAt != nil && row.Status != tracking.Stopped {
+		if row.EndsAt != nil && row.Status != tracking.TripStopped {
 			a.fail("trip %s of status %d has an end position", id, row.Status)
+		}
+		if d, there := a.drivers[row.DriverID]; row.Status == tracking.TripActive &&
+			(!there || d.Person != row.Person) {
+			a.fail("trip %s of driver %s is active, and its driver is gone", id, row.DriverID)
 		}
 		if task, ok := a.tasks[tracking.TaskID(row.TrackingID)]; ok != (row.TaskID != "") {
 			a.fail("trip %s with the tracking id %s names the task %q", id, row.TrackingID, row.TaskID)
-		} else if ok && row.Status == tracking.Active && (task.Status != tracking.StatusInProgress || task.DriverID != row.DriverID || row.TaskID != task.ID) {
-			a.fail("trip %s of driver %s is active for task %s, which is %s with %q", id, row.DriverID, task.ID, task.Status, task.DriverID)
+		} else if ok && row.Status == tracking.TripActive &&
+			(task.Status != tracking.StatusInProgress || task.DriverID != row.DriverID || row.TaskID != task.ID) {
+			a.fail("trip %s of driver %s is active for task %s, which is %s with %q", id, row.DriverID, task.ID,
+				task.Status, task.DriverID)
 		}
 		var before tracking.Fix
-		for f, err := range a.s.Fixes(ctx, a.app, row.DriverID, tracking.FixRange{From: row.StartedAt, To: row.EndedAt}) {
+		for f, err := range a.s.Fixes(ctx, a.app, row.DriverID, tracking.FixRange{
+			Person: row.Person, From: row.StartedAt, To: row.EndedAt,
+		}) {
 			switch {
 			case err != nil:
 				a.fail("fixes of trip %s: %v", id, err)
@@ -401,21 +386,28 @@ func (a *audit) compareTrips(ctx context.Context) {
 	}
 }
 
+// compareDrivers holds the rows of drivers, and their feeds, to the tasks and the events.
 func (a *audit) compareDrivers(ctx context.Context) {
-	open := map[tracking.DriverID]int{}
-	for _, t := range a.tasks {
+	route := map[tracking.DriverID][]tracking.Stop{}
+	for id, t := range a.tasks {
 		if t.Open() {
-			open[t.DriverID]++
+			route[t.DriverID] = append(route[t.DriverID], stopsOf(t)...)
+			if d := a.drivers[t.DriverID]; d.Person != t.Person {
+				a.fail("task %s is open with driver %s, and that one is gone", id, t.DriverID)
+			}
 		}
 	}
-	for id := range open {
+	for id := range route {
 		if _, ok := a.drivers[id]; !ok {
 			a.fail("driver %q has open tasks and no row", id)
 		}
 	}
 	for id, row := range a.drivers {
-		if row.OpenTasks != open[id] {
-			a.fail("driver %s has %d open tasks, by the tasks %d", id, row.OpenTasks, open[id])
+		if !sameStops(row.Route, route[id]) {
+			a.fail("the route of driver %s is %v, by the tasks %v", id, row.Route, route[id])
+		}
+		if a.deletions {
+			continue
 		}
 		if row.Available != a.available[id] {
 			a.fail("driver %s: available is %v, by the events %v", id, row.Available, a.available[id])
@@ -436,6 +428,32 @@ func (a *audit) compareDrivers(ctx context.Context) {
 			a.fail("the notices of driver %s do not grow", id)
 		}
 	}
+}
+
+// stopsOf are the stops of an open task.
+func stopsOf(t tracking.Task) (list []tracking.Stop) {
+	if t.Type == tracking.TypePickup || t.Type == tracking.TypePickupAndDrop && t.PickedUpAt.IsZero() {
+		list = append(list, tracking.Stop{TaskID: t.ID, Leg: tracking.LegPickup})
+	}
+	if t.Type != tracking.TypePickup {
+		list = append(list, tracking.Stop{TaskID: t.ID, Leg: tracking.LegDrop})
+	}
+	return list
+}
+
+// sameStops reports whether a route has these stops and no others, each once, and pickups before
+// their drops.
+func sameStops(route, stops []tracking.Stop) bool {
+	at := map[tracking.Stop]int{}
+	for i, s := range route {
+		at[s] = i
+	}
+	for i, s := range stops {
+		if at, ok := at[s]; !ok || i > 0 && stops[i-1].TaskID == s.TaskID && at < slices.Index(route, stops[i-1]) {
+			return false
+		}
+	}
+	return len(route) == len(stops)
 }
 
 // foreign looks for what refers to another application.

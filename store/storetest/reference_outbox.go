@@ -9,8 +9,11 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// ready lists an outbox's undelivered events of each subject that may be leased now, the subjects in order of their first one's commit.
-func (r *reference) ready(outbox string, now time.Time) (queues []queue, events map[queue][]*entry) {
+// ready lists an outbox's undelivered events of each subject that may be leased now, the subjects
+// in order of their first one's commit.
+func (r *reference) ready(ask tracking.Lease) (queues []queue, events map[queue][]*entry) {
+	outbox, now := ask.Outbox, ask.Now
+	wrong := func(at time.Time, longest time.Duration) bool { return longest > 0 && at.After(now.Add(longest)) }
 	events = map[queue][]*entry{}
 	for _, e := range r.log {
 		if e.in(outbox) != "" {
@@ -24,33 +27,64 @@ func (r *reference) ready(outbox string, now time.Time) (queues []queue, events 
 	}
 	queues = slices.DeleteFunc(queues, func(q queue) bool {
 		l, leased := r.leases[q]
-		return events[q][0].delivery[outbox].retryAt.After(now) || (leased && l.until.After(now))
+		retryAt := events[q][0].delivery[outbox].retryAt
+		return retryAt.After(now) && !wrong(retryAt, ask.MaxRetry) ||
+			leased && l.until.After(now) && !wrong(l.until, ask.MaxLease)
 	})
 	return queues, events
 }
 
+// claimed names what a sweep has handed out.
+type claimed struct {
+	sweep any // the kind of what is due, or a call's name
+	owned
+}
+
+// claim reports whether by may have what a sweep finds, and notes that it has.
+func (r *reference) claim(by tracking.Claim, of claimed) bool {
+	if by.Owner == "" {
+		return true
+	}
+	until := by.Now.Add(by.For)
+	had, ok := r.claims[of]
+	if ok && had.owner != by.Owner && had.until.After(by.Now) && !had.until.After(until) {
+		return false
+	}
+	r.claims[of] = lease{by.Owner, until}
+	return true
+}
+
+// LeaseEvents implements [tracking.Store].
 func (r *reference) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
 	if _, err := r.enter(ctx, ""); err != nil {
 		return nil, err
 	}
 	defer r.mu.Unlock()
 	var out []tracking.Leased
-	queues, events := r.ready(l.Outbox, l.Now)
+	queues, events := r.ready(l)
+	busy := maps.Clone(l.Busy)
+	if busy == nil {
+		busy = map[tracking.AppID]int{}
+	}
 	for _, q := range queues {
+		if l.Each > 0 && busy[q.app] >= l.Each {
+			continue
+		}
+		busy[q.app]++
 		for _, e := range events[q] {
-			if slices.Contains(l.Except, e.app) {
-				break
-			}
 			if len(out) == l.Limit {
 				return out, nil
 			}
-			r.leases[q] = lease{l.Owner, l.Until}
-			out = append(out, tracking.Leased{Outbox: l.Outbox, App: e.app, Event: kept(e.event), Attempt: e.delivery[l.Outbox].attempts + 1})
+			r.leases[q] = lease{l.Owner, l.Now.Add(l.For)}
+			out = append(out, tracking.Leased{
+				Outbox: l.Outbox, App: e.app, Event: kept(e.event), Attempt: e.delivery[l.Outbox].attempts + 1,
+			})
 		}
 	}
 	return out, nil
 }
 
+// FinishEvents implements [tracking.Store].
 func (r *reference) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
 	if _, err := r.enter(ctx, ""); err != nil {
 		return err
@@ -71,17 +105,17 @@ func (r *reference) FinishEvents(ctx context.Context, done []tracking.Delivery) 
 		}
 		switch {
 		case e == nil:
-		case d.State == tracking.Delivered:
-			e.state = tracking.Delivered
-		case d.State == tracking.Released && e.state == tracking.Dead:
+		case d.State == tracking.DeliveryDone:
+			e.state = tracking.DeliveryDone
+		case d.State == tracking.DeliveryReleased && e.state == tracking.DeliveryDead:
 			e.state, e.attempts, e.retryAt = "", 0, time.Time{}
 		case !mine || e.state != "":
-		case d.State == tracking.Retry:
+		case d.State == tracking.DeliveryRetry:
 			e.attempts++
-			e.retryAt = millis(d.RetryAt)
-		case d.State == tracking.Dead:
+			e.retryAt = millis(d.Now.Add(d.RetryIn))
+		case d.State == tracking.DeliveryDead:
 			e.attempts++
-			e.state = tracking.Dead
+			e.state = tracking.DeliveryDead
 		}
 	}
 	for q, owner := range ended {
@@ -92,6 +126,7 @@ func (r *reference) FinishEvents(ctx context.Context, done []tracking.Delivery) 
 	return nil
 }
 
+// Purge implements [tracking.Store].
 func (r *reference) Purge(ctx context.Context, p tracking.Before) (tracking.Purged, error) {
 	var n tracking.Purged
 	if _, err := r.enter(ctx, ""); err != nil {
@@ -107,10 +142,28 @@ func (r *reference) Purge(ctx context.Context, p tracking.Before) (tracking.Purg
 		return true
 	})
 	for _, b := range r.apps {
-		for _, log := range b.fixes {
+		maps.DeleteFunc(b.files, func(id string, f *file) bool {
+			if !f.At.Before(p.Files) || !room() || !b.orphan(id, f) {
+				return false
+			}
+			n.Files++
+			return true
+		})
+		for id, log := range b.fixes {
 			for log.purged < len(log.list) && log.list[log.purged].Time.Before(p.Fixes) && room() {
 				log.purged++
 				n.Fixes++
+			}
+			if d, ok := b.drivers[id]; ok && log.purged > 0 {
+				cut := p.Fixes
+				if log.purged < len(log.list) && log.list[log.purged].Time.Before(cut) {
+					cut = log.list[log.purged].Time
+				}
+				var empty bool
+				d.Position, empty, _ = d.Position.Purged(fixLog{log, b, id}, cut)
+				if b.drivers[id] = d; empty {
+					*log = fixes{}
+				}
 			}
 		}
 		for _, f := range b.notices {

@@ -8,8 +8,8 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// fill sets every field inside v to a value of its own, none of them zero, so that a field that a store forgets is noticed
-// whenever it was added. Different n give different values.
+// fill sets every field inside v to a value of its own, none of them zero, so that a field that a
+// store forgets is noticed whenever it was added. Different n give different values.
 func fill(v reflect.Value, n int) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -18,7 +18,7 @@ func fill(v reflect.Value, n int) {
 			return
 		}
 		for i := range v.NumField() {
-			fill(v.Field(i), n*50+i+1)
+			fill(v.Field(i), n*100+i+1)
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -42,6 +42,8 @@ func fill(v reflect.Value, n int) {
 		}
 	case reflect.String:
 		v.SetString(fmt.Sprintf("text-%07d", n))
+	case reflect.Uint8:
+		v.SetUint(uint64(n)%255 + 1)
 	case reflect.Bool:
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
@@ -63,14 +65,14 @@ func filled[T any](n int) T {
 
 func fullTask(id tracking.TaskID, n int) tracking.Task {
 	t := filled[tracking.Task](n)
-	t.ID, t.Type, t.Status, t.Outcome = id, tracking.PickupAndDrop, tracking.StatusCompleted, tracking.Failed
+	t.ID, t.Type, t.Status, t.Outcome = id, tracking.TypePickupAndDrop, tracking.StatusCompleted, tracking.OutcomeFailed
 	t.Seq, t.Version = 0, 0
 	return t
 }
 
 func fullTrip(id tracking.TripID, n int) tracking.Trip {
 	t := filled[tracking.Trip](n)
-	t.ID, t.Status, t.Seq, t.Version = id, tracking.Stopped, 0, 0
+	t.ID, t.Status, t.Seq, t.Version = id, tracking.TripStopped, 0, 0
 	return t
 }
 
@@ -100,7 +102,7 @@ func fullRequest(id tracking.RequestID, n int) tracking.Request {
 
 func fullEvent(id string, n int, subject tracking.Subject) tracking.Event {
 	e := filled[tracking.Event](n)
-	e.ID, e.Type, e.Subject, e.Seq, e.Notices = id, tracking.TaskUpdated, subject, 0, nil
+	e.ID, e.Type, e.Subject, e.Seq, e.Notices = id, tracking.EventTaskUpdated, subject, 0, nil
 	return e
 }
 
@@ -108,20 +110,31 @@ func fullEvent(id string, n int, subject tracking.Subject) tracking.Event {
 
 func newTask(id tracking.TaskID, created time.Time) tracking.Task {
 	return tracking.Task{
-		ID: id, Type: tracking.Drop, Status: tracking.StatusCreated, Drop: &tracking.Place{Address: "Marienplatz 1"},
+		ID: id, Type: tracking.TypeDrop, Status: tracking.StatusCreated,
+		Drop: &tracking.Place{Address: "Marienplatz 1"},
 		Time: created, CreatedAt: created, UpdatedAt: created,
 	}
 }
 
-func newTrip(id tracking.TripID, driver tracking.DriverID, tracked tracking.TrackingID, created time.Time) tracking.Trip {
+func newTrip(
+	id tracking.TripID, driver tracking.DriverID, tracked tracking.TrackingID, created time.Time,
+) tracking.Trip {
 	return tracking.Trip{
-		ID: id, DriverID: driver, TrackingID: tracked, Status: tracking.Active,
+		ID: id, DriverID: driver, TrackingID: tracked, Status: tracking.TripActive,
 		StartedAt: created, TTL: created.Add(2 * time.Hour), CreatedAt: created, UpdatedAt: created,
 	}
 }
 
 func newDriver(id tracking.DriverID, created time.Time) tracking.Driver {
 	return tracking.Driver{ID: id, Available: true, DutyAt: created, CreatedAt: created, UpdatedAt: created}
+}
+
+// stops is a route of n tasks.
+func stops(n int) (route []tracking.Stop) {
+	for i := range n {
+		route = append(route, tracking.Stop{TaskID: tracking.TaskID(fmt.Sprint("stop ", i)), Leg: tracking.LegDrop})
+	}
+	return route
 }
 
 func newInvite(driver tracking.DriverID, link, code byte) tracking.Invite {
@@ -139,13 +152,17 @@ func newRequest(driver tracking.DriverID, tracked tracking.TrackingID, created t
 	return tracking.Request{RequestID: tracking.RequestID{DriverID: driver, TrackingID: tracked}, CreatedAt: created}
 }
 
-func newEvent(id string, kind tracking.SubjectKind, subject string, recorded time.Time, told ...tracking.DriverID) tracking.Event {
+func newEvent(
+	id string, kind tracking.SubjectKind, subject string, recorded time.Time, told ...tracking.DriverID,
+) tracking.Event {
 	e := tracking.Event{
-		ID: id, Type: tracking.TaskUpdated, Time: recorded, RecordedAt: recorded, Actor: "system",
+		ID: id, Type: tracking.EventTaskUpdated, Time: recorded, RecordedAt: recorded, Actor: "system",
 		Subject: tracking.Subject{Kind: kind, ID: subject},
 	}
 	for _, d := range told {
-		e.Notices = append(e.Notices, tracking.Notice{DriverID: d, Kind: tracking.NoticeUpdated, TaskID: tracking.TaskID(subject)})
+		e.Notices = append(e.Notices, tracking.Notice{
+			DriverID: d, Kind: tracking.NoticeUpdated, TaskID: tracking.TaskID(subject),
+		})
 	}
 	return e
 }

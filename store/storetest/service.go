@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,9 +18,10 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// RunService tests a [tracking.Service] over the stores that open returns: random histories by several drivers in two applications, with
-// [Invariants] after each step, races for one task and for drivers, and whether what several clients see at once could have happened one after the other.
-// [Run] calls it.
+// RunService tests a [tracking.Service] over the stores that open returns: random histories by
+// several drivers in two applications, with [Invariants] after each step, what becomes of poor
+// measurements and wrong clocks, races for one task and for drivers, and whether what several
+// clients see at once could have happened one after the other. [Run] calls it.
 func RunService(t *testing.T, open func(t testing.TB) tracking.Store) {
 	t.Run("history", func(t *testing.T) {
 		play(t, func(t *testing.T) func(*rapid.T) {
@@ -34,7 +34,9 @@ func RunService(t *testing.T, open func(t testing.TB) tracking.Store) {
 			})
 		})
 	})
-	for _, c := range slices.Concat(crowdChecks(), linearChecks()) {
+	for _, c := range slices.Concat(measureChecks(), crowdChecks(), successorChecks(), inviteEndChecks(),
+		turnoverChecks(), assignChecks(), dueChecks(), windowChecks(), clockChecks(), aheadChecks(), pathChecks(),
+		linearChecks(), signedInChecks(), elsewhereChecks(), proofChecks()) {
 		t.Run(c.name, func(t *testing.T) { c.run(t, opened(t, open)) })
 	}
 }
@@ -78,6 +80,7 @@ type history struct {
 	ctx   context.Context
 	s     tracking.Store
 	clock *clock
+	opts  tracking.Options
 	svc   map[tracking.AppID]*tracking.Service
 	links map[string]bool // tokens of tracking links
 
@@ -85,10 +88,13 @@ type history struct {
 	joined  map[string]bool // by the token of the invite
 
 	before map[tracking.AppID]*audit // before the step
+
+	settle func() // nil where no connection is cut: waits for what may be under way still
 }
 
 var historyApps = []tracking.AppID{here, there}
 
+// newHistory makes a Service over s with four drivers in each application, and a few tasks.
 func newHistory(t *rapid.T, s tracking.Store) *history {
 	h := &history{
 		T: t, ctx: context.Background(), s: s, clock: &clock{at: t0}, svc: map[tracking.AppID]*tracking.Service{},
@@ -98,12 +104,20 @@ func newHistory(t *rapid.T, s tracking.Store) *history {
 	for i := range 4 {
 		seed[i] = byte(h.n(256, "seed"))
 	}
-	svc := service(t, s, tracking.Options{Now: h.clock.now, MaxOpenTasks: maxOpen, MaxFixAge: maxFixAge, TripTTL: 2 * time.Hour, Rand: rand.NewChaCha8(seed)})
+	h.opts = tracking.Options{
+		Now: h.clock.now, MaxOpenTasks: maxOpen, MaxFixAge: maxFixAge, TripTTL: 2 * time.Hour,
+		Rand: rand.NewChaCha8(seed),
+	}
+	svc := service(t, s, h.opts)
 	for _, app := range historyApps {
 		h.svc[app] = svc.ForApp(app)
 		for i := range 4 {
 			available := i > 0
-			_, err := h.svc[app].SaveDriver(h.ctx, tracking.SaveDriver{ID: h.driverOf(app, i), Available: &available, LngLat: &tracking.LngLat{Lng: 11 + 0.01*float64(i), Lat: 48}})
+			_, err := h.svc[app].SaveDriver(h.ctx, tracking.DriverUpdate{
+				ID: h.driverOf(app, i), Available: &available, MaxOpenTasks: []*int{nil, nil, new(1), new(3)}[i],
+				Properties: []map[string]string{nil, {"van": "yes"}, {"van": "no"}, {"van": "yes", "crane": ""}}[i],
+				LngLat:     &tracking.LngLat{Lng: 11 + 0.01*float64(i), Lat: 48},
+			})
 			if err != nil {
 				t.Fatalf("SaveDriver: %v", err)
 			}
@@ -153,13 +167,20 @@ func (h *history) task(svc *tracking.Service) tracking.TaskID {
 	return all[h.n(len(all), "task")]
 }
 
-// held picks a task that a driver has, and mostly that driver.
-func (h *history) held(svc *tracking.Service) (tracking.TaskID, tracking.DriverID) {
-	var ids []tracking.TaskID
+// held picks a task that a driver has, mostly one in one of these states if there is any, and mostly
+// that driver.
+func (h *history) held(svc *tracking.Service, states ...tracking.TaskStatus) (tracking.TaskID, tracking.DriverID) {
+	var ids, near []tracking.TaskID
 	for id, t := range h.before[svc.App()].tasks {
 		if t.Open() {
 			ids = append(ids, id)
 		}
+		if t.DriverID != "" && slices.Contains(states, t.Status) {
+			near = append(near, id)
+		}
+	}
+	if len(near) > 0 && h.n(4, "another state") < 3 {
+		ids = near
 	}
 	if len(ids) == 0 || h.n(10, "any task, any driver") == 9 {
 		return h.task(svc), h.driverOf(svc.App(), h.n(4, "driver"))
@@ -167,6 +188,21 @@ func (h *history) held(svc *tracking.Service) (tracking.TaskID, tracking.DriverI
 	slices.Sort(ids)
 	id := ids[h.n(len(ids), "task")]
 	return id, h.before[svc.App()].tasks[id].DriverID
+}
+
+// ended picks a task of the Service's application that is completed, if there is one.
+func (h *history) ended(svc *tracking.Service) tracking.TaskID {
+	var ids []tracking.TaskID
+	for id, t := range h.before[svc.App()].tasks {
+		if t.Status == tracking.StatusCompleted {
+			ids = append(ids, id)
+		}
+	}
+	if len(ids) == 0 {
+		return h.task(svc)
+	}
+	slices.Sort(ids)
+	return ids[h.n(len(ids), "ended task")]
 }
 
 func (h *history) trip(svc *tracking.Service) (tracking.TripID, tracking.DriverID) {
@@ -186,8 +222,58 @@ func (h *history) trip(svc *tracking.Service) (tracking.TripID, tracking.DriverI
 	return id, driver
 }
 
+// give gives the files that a task asks for.
+func (h *history) give(svc *tracking.Service, t tracking.Task) {
+	for _, kind := range t.Proof {
+		if kind != tracking.ProofPhoto && kind != tracking.ProofSignature {
+			continue
+		}
+		_, _, err := svc.AddProof(h.ctx, t.DriverID, t.ID, picture(kind, h.n(3, "picture")))
+		if err != nil && !errors.Is(err, tracking.ErrConflict) && !errors.Is(err, tracking.ErrNotFound) && !h.unknown(err) {
+			h.Fatalf("AddProof: %v", err)
+		}
+	}
+	h.check() // whatever becomes of the step that they are given for, which comes a second later
+	h.clock.forward(time.Second)
+}
+
+// proof draws kinds of evidence.
+func (h *history) proof() (kinds []tracking.ProofKind) {
+	for _, kind := range []tracking.ProofKind{
+		tracking.ProofPhoto, tracking.ProofSignature, tracking.ProofName, tracking.ProofPIN,
+	} {
+		if h.n(3, string(kind)) == 2 {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 func (h *history) point() *tracking.LngLat {
 	return &tracking.LngLat{Lng: 11 + 0.001*float64(h.n(40, "lng")), Lat: 48}
+}
+
+// required draws what a driver must have; one driver has all of it, or nobody.
+func (h *history) required() map[string]string {
+	return []map[string]string{
+		{}, {}, {"van": "yes"}, {"van": "yes", "crane": ""}, {"fridge": "yes"},
+	}[h.n(5, "required")]
+}
+
+// moment draws a time around now, or none.
+func (h *history) moment() time.Time {
+	if h.n(2, "a time") == 0 {
+		return time.Time{}
+	}
+	return h.clock.now().Add(time.Duration(h.n(300, "minutes ahead")-60) * time.Minute)
+}
+
+// window draws one whose ends are around now, or some of it.
+func (h *history) window() (w tracking.Window) {
+	if w.From, w.To = h.moment(), h.moment(); !w.To.IsZero() && w.To.Before(w.From) {
+		w.From, w.To = w.To, w.From
+	}
+	return w
 }
 
 // step draws when and where something was done, by the phone.
@@ -202,20 +288,30 @@ func (h *history) step() tracking.Step {
 	return st
 }
 
+// why draws a reason.
+func (h *history) why() tracking.Reason {
+	return tracking.Reason{Text: "no more", Code: []tracking.ReasonCode{"", tracking.ReasonRefused}[h.n(2, "why")]}
+}
+
+// actions are what the histories are made of, by name. Each is checked by after.
 func (h *history) actions() map[string]func(*rapid.T) {
 	acts := map[string]func() error{
 		"create": func() error {
 			svc, _ := h.pick()
 			n := tracking.NewTask{Type: tracking.TaskType(1 + h.n(3, "type")), AutoAssign: h.n(2, "auto") == 1}
-			if n.Type != tracking.Drop {
+			if n.Type != tracking.TypeDrop {
 				n.Pickup = &tracking.Place{LngLat: h.point(), Address: "from"}
 			}
-			if n.Type != tracking.Pickup {
+			if n.Type != tracking.TypePickup {
 				n.Drop = &tracking.Place{LngLat: h.point(), Address: "to"}
+			}
+			if h.n(3, "proof") == 2 {
+				n.Proof = h.proof()
 			}
 			if h.n(4, "keyed") == 3 {
 				n.Key = fmt.Sprint("key", h.n(3, "key"))
 			}
+			n.Window, n.Promised, n.Requires = h.window(), h.moment(), h.required()
 			t, err := svc.CreateTask(h.ctx, n)
 			if err == nil {
 				h.keepLink(svc.TaskLink(h.ctx, t.ID))
@@ -227,6 +323,30 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			_, err := svc.AssignTask(h.ctx, h.task(svc), d)
 			return err
 		},
+		"assign with force": func() error {
+			svc, d := h.pick()
+			_, err := svc.ForceAssignTask(h.ctx, h.task(svc), d)
+			return err
+		},
+		"hand over": func() error {
+			svc, from := h.pick()
+			r := tracking.HandOverRequest{
+				From: from, To: h.driverOf(svc.App(), h.n(4, "to")), Force: h.n(2, "force") == 1,
+			}
+			if r.From == r.To {
+				return nil
+			}
+			for range h.n(3, "named") {
+				r.Tasks = append(r.Tasks, h.task(svc))
+			}
+			list, err := svc.HandOver(h.ctx, r)
+			for _, t := range list {
+				if t.DriverID != r.To || t.Status == tracking.StatusCreated {
+					h.Errorf("handed over to %s: %+v", r.To, t)
+				}
+			}
+			return err
+		},
 		"unassign": func() error { svc, _ := h.pick(); _, err := svc.UnassignTask(h.ctx, h.task(svc)); return err },
 		"update": func() error {
 			svc, _ := h.pick()
@@ -235,28 +355,67 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			if h.n(3, "order too") == 2 {
 				u.OrderID = &notes
 			}
+			if h.n(3, "window too") == 2 {
+				w, promised := h.window(), h.moment()
+				u.Window, u.Promised = &w, &promised
+			}
+			if h.n(4, "proof too") == 3 {
+				u.Proof = append([]tracking.ProofKind{}, h.proof()...)
+			}
+			if h.n(5, "requirements too") == 4 {
+				u.Requires = h.required()
+			}
 			_, err := svc.UpdateTask(h.ctx, h.task(svc), u)
+			return err
+		},
+		"give a file": func() error {
+			svc, _ := h.pick()
+			id, d := h.held(svc)
+			kind := []tracking.ProofKind{tracking.ProofPhoto, tracking.ProofSignature}[h.n(2, "kind")]
+			_, _, err := svc.AddProof(h.ctx, d, id, picture(kind, h.n(3, "picture")))
 			return err
 		},
 		"cancel": func() error {
 			svc, _ := h.pick()
-			_, err := svc.CancelTask(h.ctx, h.task(svc), "no more")
+			_, err := svc.CancelTask(h.ctx, h.task(svc), h.why())
 			return err
 		},
 		"complete": func() error {
 			svc, _ := h.pick()
-			_, err := svc.CompleteTask(h.ctx, h.task(svc), tracking.Completion{Outcome: []tracking.Outcome{"", tracking.Failed}[h.n(2, "outcome")]})
+			_, err := svc.CompleteTask(h.ctx, h.task(svc), tracking.Completion{
+				Outcome: []tracking.Outcome{"", tracking.OutcomeFailed}[h.n(2, "outcome")], Reason: h.why(),
+			})
 			return err
+		},
+		"retry": func() error {
+			svc, _ := h.pick()
+			var r tracking.Retry
+			if h.n(2, "window") == 1 {
+				r.Window.To = h.clock.now().Add(time.Hour)
+			}
+			t, err := svc.RetryTask(h.ctx, h.ended(svc), r)
+			if err == nil {
+				h.keepLink(svc.TaskLink(h.ctx, t.ID))
+			}
+			return err
+		},
+		"note": func() error {
+			svc, _ := h.pick()
+			if len(h.links) == 0 {
+				h.Skip("no link yet")
+			}
+			token := slices.Sorted(maps.Keys(h.links))[h.n(len(h.links), "link")]
+			return svc.NoteFromCustomer(h.ctx, token, fmt.Sprint("note ", h.n(3, "note")))
 		},
 		"decline": func() error {
 			svc, _ := h.pick()
 			id, d := h.held(svc)
-			_, err := svc.DeclineTask(h.ctx, d, id, "no", h.step())
+			_, err := svc.DeclineTask(h.ctx, d, id, h.why(), h.step())
 			return err
 		},
 		"start": func() error {
 			svc, _ := h.pick()
-			id, d := h.held(svc)
+			id, d := h.held(svc, tracking.StatusAssigned)
 			_, trip, err := svc.StartTask(h.ctx, d, id, h.step())
 			if err == nil {
 				h.keepLink(svc.TripLink(h.ctx, trip.ID))
@@ -265,14 +424,114 @@ func (h *history) actions() map[string]func(*rapid.T) {
 		},
 		"pick up": func() error {
 			svc, _ := h.pick()
-			id, d := h.held(svc)
+			id, d := h.held(svc, tracking.StatusInProgress)
 			_, err := svc.PickUpTask(h.ctx, d, id, h.step())
+			return err
+		},
+		"arrive": func() error {
+			svc, _ := h.pick()
+			id, d := h.held(svc)
+			_, err := svc.ArriveTask(h.ctx, d, id, h.step())
+			return err
+		},
+		"route": func() error {
+			svc, d := h.pick()
+			route, err := svc.Route(h.ctx, d)
+			if err != nil || len(route.Stops) == 0 {
+				return err
+			}
+			var stops []tracking.Stop
+			for _, stop := range route.Stops {
+				stops = append(stops, stop.Stop)
+			}
+			i, j := h.n(len(stops), "stop"), h.n(len(stops), "other stop")
+			stops[i], stops[j] = stops[j], stops[i] // a drop may come before its pickup, and is refused
+			version := []int64{0, route.Version, route.Version - 1}[h.n(3, "version")]
+			if h.n(2, "by himself") == 1 {
+				_, err = svc.ReorderRoute(h.ctx, d, stops, version)
+			} else {
+				_, err = svc.SetRoute(h.ctx, d, stops, version)
+			}
 			return err
 		},
 		"finish": func() error {
 			svc, _ := h.pick()
+			id, d := h.held(svc, tracking.StatusInProgress)
+			how := tracking.Completion{
+				Outcome: []tracking.Outcome{"", tracking.OutcomeFailed}[h.n(2, "outcome")], Reason: h.why(),
+			}
+			if h.n(2, "named") == 1 {
+				how.ReceivedBy = "Priya"
+			}
+			task := h.before[svc.App()].tasks[id]
+			if task.PIN != "" && h.n(4, "PIN") > 0 {
+				how.PIN = []tracking.Secret{task.PIN, task.PIN, "0000"}[h.n(3, "which PIN")]
+			}
+			if task.Proof != nil && h.n(2, "all that it asks for") == 1 {
+				h.give(svc, task)
+				how.ReceivedBy, how.PIN = "Priya", task.PIN
+			}
+			_, err := svc.FinishTask(h.ctx, d, id, how, h.step())
+			return err
+		},
+		// Those that sort first are drawn most: without these two hardly a task would come far.
+		"a driver goes on": func() error {
+			svc, _ := h.pick()
 			id, d := h.held(svc)
-			_, err := svc.FinishTask(h.ctx, d, id, tracking.Completion{Outcome: []tracking.Outcome{"", tracking.Failed}[h.n(2, "outcome")]}, h.step())
+			steps := 0
+			for range 1 + h.n(3, "steps") {
+				t, err := svc.Task(h.ctx, id)
+				switch {
+				case err != nil:
+				case t.Status != tracking.StatusInProgress:
+					_, _, err = svc.StartTask(h.ctx, d, id, h.step())
+				case t.Type == tracking.TypePickupAndDrop && t.PickedUpAt.IsZero():
+					_, err = svc.PickUpTask(h.ctx, d, id, h.step())
+				default:
+					how := tracking.Completion{ReceivedBy: "Priya", PIN: t.PIN}
+					_, err = svc.FinishTask(h.ctx, d, id, how, h.step())
+				}
+				if err != nil && steps == 0 {
+					return err
+				}
+				steps++
+			}
+			return nil
+		},
+		"a driver undoes": func() error {
+			svc, _ := h.pick()
+			id, d := h.held(svc, tracking.StatusInProgress, tracking.StatusCompleted)
+			meant := []tracking.TaskStep{
+				"", "", tracking.StepStart, tracking.StepPickup, tracking.StepComplete,
+			}[h.n(5, "step")]
+			_, trip, err := svc.UndoTask(h.ctx, d, id, meant, h.step())
+			if err == nil && trip.ID != "" {
+				h.keepLink(svc.TripLink(h.ctx, trip.ID))
+			}
+			return err
+		},
+		"a phone could not deliver": func() error {
+			svc, _ := h.pick()
+			id, d := h.held(svc)
+			_, err := svc.ReportStuck(h.ctx, d, id, tracking.StuckStep{
+				Step: []string{"start", "complete"}[h.n(2, "step")], At: h.step().At, Why: "changed",
+			})
+			return err
+		},
+		"settle": func() error {
+			svc, _ := h.pick()
+			id, d := h.held(svc)
+			if h.n(2, "by its driver") == 1 {
+				_, err := svc.SettleStep(h.ctx, d, id, []string{"", "start"}[h.n(2, "step")])
+				return err
+			}
+			_, err := svc.SettleTask(h.ctx, id)
+			return err
+		},
+		"reopen": func() error {
+			svc, _ := h.pick()
+			id, _ := h.held(svc, tracking.StatusCompleted)
+			_, err := svc.ReopenTask(h.ctx, id)
 			return err
 		},
 		"start a trip": func() error {
@@ -297,7 +556,9 @@ func (h *history) actions() map[string]func(*rapid.T) {
 		},
 		"request a trip": func() error {
 			svc, d := h.pick()
-			return svc.RequestTrip(h.ctx, tracking.NewRequest{DriverID: d, TrackingID: tracking.TrackingID(fmt.Sprint("x", h.n(3, "tracking id")))})
+			return svc.RequestTrip(h.ctx, tracking.NewRequest{
+				DriverID: d, TrackingID: tracking.TrackingID(fmt.Sprint("x", h.n(3, "tracking id"))),
+			})
 		},
 		"duty": func() error {
 			svc, d := h.pick()
@@ -308,7 +569,9 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			svc, d := h.pick()
 			var fixes []tracking.Fix
 			for range h.n(5, "fixes") {
-				f := tracking.Fix{LngLat: *h.point(), Time: h.clock.now().Add(-time.Duration(h.n(600, "seconds ago")) * time.Second)}
+				f := tracking.Fix{
+					LngLat: *h.point(), Time: h.clock.now().Add(-time.Duration(h.n(600, "seconds ago")) * time.Second),
+				}
 				if h.n(6, "far") == 5 {
 					f.LngLat.Lng = -60
 				}
@@ -319,11 +582,13 @@ func (h *history) actions() map[string]func(*rapid.T) {
 		},
 		"invite": func() error {
 			svc, d := h.pick()
-			if !strings.HasPrefix(string(d), string(svc.App())) { // an invite would make a driver of that id here
+			if !h.own(svc, d) {
 				return nil
 			}
 			i, err := svc.InviteDriver(h.ctx, tracking.NewInvite{DriverID: d})
-			h.invites[svc.App()] = append(h.invites[svc.App()], i)
+			if err == nil {
+				h.invites[svc.App()] = append(h.invites[svc.App()], i)
+			}
 			return err
 		},
 		"join": func() error {
@@ -333,14 +598,16 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				h.Skip("no invite yet")
 			}
 			i := all[h.n(len(all), "invite")]
-			_, err := svc.Join(h.ctx, tracking.Join{Token: i.Token})
+			_, err := svc.Join(h.ctx, tracking.JoinRequest{Token: i.Token})
 			if err == nil && h.joined[i.Token] {
 				h.Fatalf("an invite was joined twice")
 			}
 			h.joined[i.Token] = h.joined[i.Token] || err == nil
 			return err
 		},
+		"candidates":         h.candidates,
 		"assign the waiting": func() error { svc, _ := h.pick(); _, err := svc.AssignWaiting(h.ctx); return err },
+		"mark the due":       func() error { svc, _ := h.pick(); _, err := svc.MarkDueTasks(h.ctx); return err },
 		"mark the silent":    func() error { svc, _ := h.pick(); _, err := svc.MarkSilent(h.ctx); return err },
 		"end due trips":      func() error { svc, _ := h.pick(); _, err := svc.EndDueTrips(h.ctx); return err },
 		"time": func() error {
@@ -348,6 +615,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			return nil
 		},
 	}
+	maps.Copy(acts, h.access())
 	out := map[string]func(*rapid.T){}
 	for name, act := range acts {
 		out[name] = func(t *rapid.T) {
@@ -355,7 +623,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			h.clock.forward(time.Second)
 			err := act()
 			for _, unexpected := range []error{tracking.ErrInternal, tracking.ErrUnavailable, tracking.ErrInvalid} {
-				if errors.Is(err, unexpected) {
+				if errors.Is(err, unexpected) && !h.unknown(err) {
 					t.Fatalf("%s: %v", name, err)
 				}
 			}
@@ -366,22 +634,36 @@ func (h *history) actions() map[string]func(*rapid.T) {
 }
 
 func (h *history) keepLink(token string, err error) {
-	if err != nil {
+	switch {
+	case h.unknown(err):
+	case err != nil:
 		h.Fatalf("a tracking link: %v", err)
+	default:
+		h.links[token] = true
 	}
-	h.links[token] = true
+}
+
+// unknown reports whether a connection was cut, so that something has been done, or not.
+func (h *history) unknown(err error) bool {
+	return h.settle != nil && errors.Is(err, tracking.ErrUnavailable)
 }
 
 // check reads everything, and looks at the invariants.
 func (h *history) check() {
+	if h.settle != nil {
+		h.settle()
+	}
 	var err error
-	if h.before, err = inspect(h.ctx, h.s, maxOpen, historyApps...); err != nil {
+	if h.before, err = inspect(h.ctx, h.s, maxOpen, false, historyApps...); err != nil {
 		h.Fatalf("%v", err)
 	}
 }
 
 // after looks at what a step has changed.
 func (h *history) after(name string, failed error) {
+	if h.unknown(failed) {
+		failed = nil // it may be done
+	}
 	was := h.before
 	h.check()
 	for _, app := range historyApps {
@@ -390,23 +672,37 @@ func (h *history) after(name string, failed error) {
 		about := map[tracking.Subject]bool{}
 		for _, e := range news {
 			about[e.Subject] = true
-			if failed != nil && e.Subject.Kind != tracking.KindTrip { // the end of a trip whose time was up is committed whatever comes then
+			// the end of a trip whose time was up is committed whatever comes then
+			if failed != nil && e.Subject.Kind != tracking.KindTrip {
 				h.Errorf("%s failed (%v), and there is an event %s", name, failed, e.Type)
 			}
-			if e.Type == tracking.TaskAssigned && e.Data["auto"] == "true" {
+			if e.Type == tracking.EventTaskAssigned && e.Data["auto"] == "true" {
 				d := old.drivers[tracking.DriverID(e.Data["driver_id"])]
 				if d.Silent || !d.Position.Located() || d.Position.SeenAt.Before(h.clock.now().Add(-maxFixAge)) {
-					h.Errorf("%s: task %s went automatically to %s, silent: %v, last heard of %v, at %v", name, e.Subject.ID, d.ID, d.Silent, d.Position.SeenAt, h.clock.now())
+					h.Errorf("%s: task %s went automatically to %s, silent: %v, last heard of %v, at %v", name,
+						e.Subject.ID, d.ID, d.Silent, d.Position.SeenAt, h.clock.now())
+				}
+				task := now.tasks[tracking.TaskID(e.Subject.ID)]
+				if !hasAll(d.Properties, task.Requires) {
+					h.Errorf("%s: task %s, which requires %q, went automatically to %s, who has %q", name, task.ID,
+						task.Requires, d.ID, d.Properties)
+				}
+				from := task.Window.From
+				if !from.IsZero() && h.clock.now().Before(from.Add(-time.Hour)) {
+					h.Errorf("%s: task %s, whose window begins at %v, went to a driver at %v", name, e.Subject.ID, from,
+						h.clock.now())
 				}
 			}
 		}
 		for id, t := range now.tasks {
 			o, told := old.tasks[id], about[tracking.Subject{Kind: tracking.KindTask, ID: string(id)}]
 			if t.UpdatedAt.Equal(o.UpdatedAt) == told {
-				h.Errorf("%s: task %s was updated at %v, before at %v; there is an event of it: %v", name, id, t.UpdatedAt, o.UpdatedAt, told)
+				h.Errorf("%s: task %s was updated at %v, before at %v; there is an event of it: %v", name, id,
+					t.UpdatedAt, o.UpdatedAt, told)
 			}
 			visible := func(t tracking.Task) tracking.Task {
 				t.Version, t.Waiting, t.Link, t.GeocodeAt = 0, false, tracking.Link{}, time.Time{}
+				t.WaitsSince, t.AssignAt, t.DueAt, t.WrongPINs = time.Time{}, time.Time{}, time.Time{}, 0
 				return t
 			}
 			if d := cmp.Diff(visible(o), visible(t)); d != "" && !told {
@@ -424,13 +720,13 @@ func (h *history) look() {
 	}
 	token := slices.Sorted(maps.Keys(h.links))[h.n(len(h.links), "link")]
 	v, err := h.svc[historyApps[h.n(2, "app")]].Tracking(h.ctx, token)
-	if errors.Is(err, tracking.ErrNotFound) {
+	if errors.Is(err, tracking.ErrNotFound) || h.unknown(err) {
 		return // expired
 	}
 	if err != nil {
 		h.Fatalf("Tracking: %v", err)
 	}
-	onTheWay := v.Status == string(tracking.StatusInProgress) || v.Status == fmt.Sprint(int(tracking.Active))
+	onTheWay := v.Status == string(tracking.StatusInProgress) || v.Status == fmt.Sprint(int(tracking.TripActive))
 	if (!onTheWay || v.Ended) && (v.Position != nil || v.Path != nil || v.DriverName != "") {
 		h.Errorf("a link to what is %s, ended: %v, shows the driver: %+v", v.Status, v.Ended, v)
 	}

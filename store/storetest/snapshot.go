@@ -24,7 +24,8 @@ type snapshot struct {
 	Events   []tracking.Event
 }
 
-// snap reads all of an application. The drivers named are looked for as well as those that are listed: a deleted one must have left nothing.
+// snap reads all of an application. The drivers named are looked for as well as those that are
+// listed: a deleted one must have left nothing.
 func snap(t testing.TB, s tracking.Store, app tracking.AppID, named ...tracking.DriverID) snapshot {
 	t.Helper()
 	c := use(t, s, app)
@@ -58,7 +59,8 @@ func snap(t testing.TB, s tracking.Store, app tracking.AppID, named ...tracking.
 	return out
 }
 
-// givenNumbers ignores the numbers that two stores may give differently, though each in a growing order.
+// givenNumbers ignores the numbers that two stores may give differently, though each in a growing
+// order.
 var givenNumbers = cmp.Options{
 	cmpopts.IgnoreFields(tracking.Task{}, "Seq"),
 	cmpopts.IgnoreFields(tracking.Trip{}, "Seq"),

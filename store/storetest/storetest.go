@@ -1,4 +1,5 @@
-// Package storetest holds the contract of [tracking.Store] as tests, for everybody who writes a store.
+// Package storetest holds the contract of [tracking.Store] as tests, for everybody who writes a
+// store.
 //
 // A store's own test hands it a function that opens an empty one:
 //
@@ -12,20 +13,30 @@
 //		})
 //	}
 //
-// [Run] closes each store that it opened. A store that outlives its process is given to [RunDurable] too.
+// [Run] closes each store that it opened. A store that outlives its process is given to
+// [RunDurable] too, one that several processes may have open to [RunShared], and one that is reached
+// by connections to [RunCut].
 //
-// The tests come in tiers. "contract" has a case for each sentence of the comments on [tracking.Store] and its parts; "parity" looks at what stores
-// tend to do differently: milliseconds, case, Unicode, the edges of the map, ties, empty against nil, large numbers, shared memory; "tenant" calls
-// everything for a foreign application; "concurrent" lets many goroutines race; "model" plays random histories against a plain reference
-// and prints the seed of one that differs; "service" does so a level higher, with a [tracking.Service] over the store, and holds its rules as [Invariants].
+// The tests come in tiers. "contract" has a case for each sentence of the comments on
+// [tracking.Store] and its parts; "parity" looks at what stores tend to do differently:
+// milliseconds, case, Unicode, the edges of the map, ties, empty against nil, large numbers, shared
+// memory; "tenant" calls everything for a foreign application; "concurrent" lets many goroutines
+// race; "model" plays random histories against a plain reference and prints the seed of one that
+// differs; "service" does so a level higher, with a [tracking.Service] over the store, and holds
+// its rules as [Invariants].
 //
-// No test sleeps or reads the clock. With TRACKING_LONG=1 the random tiers play twenty times as much.
-// The flags of pgregory.net/rapid apply: -rapid.seed repeats a history, -rapid.checks and -rapid.steps set how many there are and how long.
+// A store that has a clock of its own is opened so that it goes by the Now that comes with a call
+// instead: the tests play at a time of their own.
+//
+// No test sleeps or reads the clock. With TRACKING_LONG=1 the random tiers play many times as much.
+// The flags of pgregory.net/rapid apply: -rapid.seed repeats a history, -rapid.checks and
+// -rapid.steps set how many there are and how long.
 package storetest
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -58,6 +69,12 @@ func tiers() []tier {
 
 // Run tests the stores that open returns. Each call of open gives a new, empty store.
 func Run(t *testing.T, open func(t testing.TB) tracking.Store) {
+	RunRows(t, open)
+	t.Run("service", func(t *testing.T) { RunService(t, open) })
+}
+
+// RunRows is [Run] without the tier of the service.
+func RunRows(t *testing.T, open func(t testing.TB) tracking.Store) {
 	for _, tr := range tiers() {
 		t.Run(tr.name, func(t *testing.T) {
 			for _, c := range tr.checks() {
@@ -66,7 +83,13 @@ func Run(t *testing.T, open func(t testing.TB) tracking.Store) {
 		})
 	}
 	t.Run("model", func(t *testing.T) { runModel(t, open) })
-	t.Run("service", func(t *testing.T) { RunService(t, open) })
+}
+
+// RunContract plays the first tier of [Run] alone, for a store that is set up in one more way.
+func RunContract(t *testing.T, open func(t testing.TB) tracking.Store) {
+	for _, c := range contractChecks() {
+		t.Run(c.name, func(t *testing.T) { c.run(t, opened(t, open)) })
+	}
 }
 
 // opened opens a store that is closed when the test ends.
@@ -108,7 +131,7 @@ func (c *client) ok(err error) {
 
 func (c *client) commit(cs tracking.Changeset) {
 	c.Helper()
-	if err := c.s.Commit(c.ctx, c.app, &cs); err != nil {
+	if _, err := c.s.Commit(c.ctx, c.app, &cs); err != nil {
 		c.Fatalf("Commit: %v", err)
 	}
 }
@@ -116,7 +139,7 @@ func (c *client) commit(cs tracking.Changeset) {
 // refused commits what must not be committed. With want.Unique, the ID is the store's affair.
 func (c *client) refused(cs tracking.Changeset, want tracking.ConflictError) {
 	c.Helper()
-	err := c.s.Commit(c.ctx, c.app, &cs)
+	_, err := c.s.Commit(c.ctx, c.app, &cs)
 	var got *tracking.ConflictError
 	if !errors.As(err, &got) {
 		c.Fatalf("Commit: got error %v, want %T %+v", err, &want, want)
@@ -209,6 +232,26 @@ func (c *client) offers(o tracking.Offer) []tracking.Driver {
 		o.Limit = 1000
 	}
 	v, err := c.s.Offers(c.ctx, c.app, o)
+	c.ok(err)
+	return v
+}
+
+func (c *client) waiting(f tracking.WaitingFilter) []tracking.Task {
+	c.Helper()
+	if f.Limit == 0 {
+		f.Limit = 1000
+	}
+	v, err := c.s.Waiting(c.ctx, c.app, f)
+	c.ok(err)
+	return v
+}
+
+func (c *client) matches(q tracking.MatchQuery) []tracking.Task {
+	c.Helper()
+	if q.Limit == 0 {
+		q.Limit = 1000
+	}
+	v, err := c.s.Matches(c.ctx, c.app, q)
 	c.ok(err)
 	return v
 }
@@ -337,3 +380,24 @@ func driverID(d tracking.Driver) tracking.DriverID { return d.ID }
 func eventID(e tracking.Event) string              { return e.ID }
 func leasedID(l tracking.Leased) string            { return l.Event.ID }
 func fixTime(f tracking.Fix) time.Time             { return f.Time }
+
+// pages reads a list page by page and expects want, and more on every page but the last.
+func pages[T any](t testing.TB, what string, want []T, limit int, read func(tracking.Page) ([]T, bool)) {
+	t.Helper()
+	var got []T
+	for n := 1; ; n++ {
+		list, more := read(tracking.Page{Number: n, Limit: limit})
+		got = append(got, list...)
+		if wantMore := n*limit < len(want); more != wantMore {
+			t.Errorf("%s, page %d of %d a page: more is %v, want %v", what, n, limit, more, wantMore)
+		}
+		if !more || n > len(want) {
+			break
+		}
+	}
+	same(t, fmt.Sprintf("%s, %d a page", what, limit), got, want)
+	list, more := read(tracking.Page{Number: len(want)/limit + 2, Limit: limit})
+	if list != nil || more {
+		t.Errorf("%s, past the end: got %d rows (nil: %v), more %v; want nil", what, len(list), list == nil, more)
+	}
+}

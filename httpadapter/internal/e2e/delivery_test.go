@@ -20,7 +20,8 @@ import (
 
 const apiKey = "the-key"
 
-// service is the whole of it behind two servers: one for the application and its customers, one that drivers reach over a network of their own.
+// service is the whole of it behind two servers: one for the application and its customers, one
+// that drivers reach over a network of their own.
 type service struct {
 	*testing.T
 	origins [2]string // of url and driver
@@ -28,16 +29,28 @@ type service struct {
 	url     string
 	driver  string // the same, over the driver's network
 	gate    *gate
+	made    int // tasks
 }
 
-func newService(t *testing.T, prefix string) *service {
+func newService(t *testing.T, prefix string, setups ...func(*tracking.Options, *httpadapter.Options)) *service {
+	t.Helper()
+	return newServiceOn(t, memory.New(), prefix, setups...)
+}
+
+func newServiceOn(t *testing.T, store tracking.Store, prefix string,
+	setups ...func(*tracking.Options, *httpadapter.Options)) *service {
 	t.Helper()
 	logger := slog.New(slog.DiscardHandler)
-	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: logger})
+	options := &tracking.Options{Logger: logger}
+	over := &httpadapter.Options{Prefix: prefix, Keys: map[string]httpadapter.Principal{apiKey: {}}, Logger: logger}
+	for _, set := range setups {
+		set(options, over)
+	}
+	svc, err := tracking.New(store, options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := httpadapter.New(svc, &httpadapter.Options{Prefix: prefix, Keys: map[string]httpadapter.Principal{apiKey: {}}, Logger: logger})
+	h, err := httpadapter.New(svc, over)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,25 +150,33 @@ func TestDelivery(t *testing.T) {
 	dora.see("the app after joining", `location.pathname === '/driver/' && document.querySelector('.head') !== null`)
 	dora.see("that no token is left in the address", `location.href === location.origin + '/driver/'`)
 	dora.click(".switch")
-	dora.see("that she is on duty, and where", `document.querySelector('.switch').getAttribute('aria-checked') === 'true' && document.querySelector('.fact.good') !== null`)
+	dora.see("that she is on duty, and where",
+		`document.querySelector('.switch').getAttribute('aria-checked') === 'true' && document.querySelector('.fact.good') !== null`)
 
 	task := s.api("POST", "/v1/task/create", map[string]any{
 		"type": 2, "auto_assign": true, "order_id": "#1001", "notes": "Ring twice",
-		"drop": map[string]any{"address": "12 River Street", "lnglat": []float64{13.3800, 52.5150}, "customer": map[string]any{"name": "Ada", "mobile": "+49 170 1"}},
+		"drop": map[string]any{
+			"address": "12 River Street", "lnglat": []float64{13.3800, 52.5150},
+			"customer": map[string]any{"name": "Ada", "mobile": "+49 170 1"},
+		},
 	})["task"].(map[string]any)
 	id := task["task_id"].(string)
-	dora.see("the task that was assigned", `document.querySelector('.task .address')?.textContent === '12 River Street'`)
+	dora.see("the task that was assigned",
+		`document.querySelector('.task .address')?.textContent === '12 River Street'`)
 	dora.see("a banner that tells of it", `document.querySelector('.banner.news') !== null`)
 
 	webURL := s.api("GET", "/v1/task/trackingurl/"+id, nil)["webUrl"].(string)
 	shop := embed(t, webURL)
 	ada := newPerson(t, chrome, "the customer", s.origins[0])
 	ada.open(shop)
-	ada.seeFramed("that a driver has the order, and not yet who", `document.body.dataset.phase === 'assigned' && document.querySelector('#driver').hidden`)
+	ada.seeFramed("that a driver has the order, and not yet who",
+		`document.body.dataset.phase === 'assigned' && document.querySelector('#driver').hidden`)
 
+	dora.standing(".task .primary")
 	dora.click(".task .primary")
 	dora.see("the banner no more", `document.querySelector('.banner.news') === null`)
-	ada.seeFramed("that it is on the way, and the driver on a map", `document.body.dataset.phase === 'on_the_way' && document.querySelector('#driver-name').textContent === 'Dora' && document.querySelector('.vehicle-icon') !== null`)
+	ada.seeFramed("that it is on the way, and the driver on a map",
+		`document.body.dataset.phase === 'on_the_way' && document.querySelector('#driver-name').textContent === 'Dora' && document.querySelector('.vehicle-icon') !== null`)
 
 	// The phone moves until the customer has seen it move three times.
 	const position = `document.querySelector('.vehicle-icon')?.style.transform`
@@ -173,27 +194,41 @@ func TestDelivery(t *testing.T) {
 			before = frameText(ada, "window.seen")
 		}
 	}
-	ada.seeFramed("when it is expected", `!document.querySelector('#eta').hidden && document.querySelector('#eta-main').textContent !== ''`)
+	ada.seeFramed("when it is expected",
+		`!document.querySelector('#eta').hidden && document.querySelector('#eta-main').textContent !== ''`)
+
+	// The customer writes to the driver.
+	ada.seeFramed("where to write", `!document.querySelector('#note').hidden && (document.querySelector('#note-text').value = 'Ring twice') !== ''`)
+	ada.seeFramed("that it is sent, and stands there", `(document.querySelector('#note-state').textContent === '' && document.querySelector('#note').requestSubmit(),
+		document.querySelector('#note-state').textContent === 'Sent. The driver can see it.' && document.querySelector('#note-text').value === 'Ring twice')`)
+	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.CustomerNote != "Ring twice" {
+		t.Errorf("the task has the note %q: %v", now.CustomerNote, err)
+	}
 
 	// The network goes. The app can even be opened anew, and what the driver does is kept.
 	s.gate.set(true)
 	dora.eval(`document.querySelector('.task .card-link').click()`)
-	dora.eval(`document.querySelector('.bar .primary').click()`)
-	dora.see("that her word waits to be sent", `[...document.querySelectorAll('.chip')].some((c) => c.classList.contains('pending'))`)
-	dora.see("that she is offline", `document.querySelector('.fact.warn') !== null`)
+	dora.arrive(".bar")
+	dora.press(".bar .primary.good")
+	dora.see("that her word waits to be sent",
+		`[...document.querySelectorAll('.chip')].some((c) => c.classList.contains('pending'))`)
+	dora.see("that she is offline", `document.querySelector('.fact.warn:not(.sound)') !== null`)
 	dora.open(s.driver + "/driver/")
-	dora.see("the app, and her word still waiting", `document.querySelector('.chip.pending') !== null && document.querySelector('.chip.succeeded') !== null`)
+	dora.see("the app, and her word still waiting",
+		`document.querySelector('.chip.pending') !== null && document.querySelector('.chip.succeeded') !== null`)
 	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusInProgress {
 		t.Fatalf("the task is %s while the driver is offline: %v", now.Status, err)
 	}
 
 	s.gate.set(false)
 	dora.eval(`window.dispatchEvent(new Event('online'))`)
-	ada.seeFramed("that it is delivered, without a map", `document.body.dataset.phase === 'delivered' && document.querySelector('#map-area').hidden && !document.querySelector('.vehicle-icon')`)
-	dora.see("that everything was sent", `document.querySelector('.chip.pending') === null && document.querySelector('.fact.warn') === null`)
+	ada.seeFramed("that it is delivered, without a map",
+		`document.body.dataset.phase === 'delivered' && document.querySelector('#map-area').hidden && !document.querySelector('.vehicle-icon')`)
+	dora.see("that everything was sent",
+		`document.querySelector('.chip.pending') === null && document.querySelector('.fact.warn:not(.sound)') === null`)
 
 	done, err := s.svc.Task(t.Context(), tracking.TaskID(id))
-	if err != nil || done.Outcome != tracking.Succeeded {
+	if err != nil || done.Outcome != tracking.OutcomeSucceeded {
 		t.Errorf("the task ended as %q: %v", done.Outcome, err)
 	}
 	if res, err := http.Get(webURL + "/state"); err != nil {
@@ -205,11 +240,16 @@ func TestDelivery(t *testing.T) {
 			t.Errorf("after the end the state has a position or a path: %s", body)
 		}
 	}
+
+	// It was the wrong door: the page that was left open shows it as soon as it is looked at again.
+	s.api("POST", "/v1/task/reopen", map[string]any{"task_id": id})
+	ada.seeFramed("that it is not over", `document.dispatchEvent(new Event('visibilitychange')), document.body.dataset.phase === 'assigned'`)
 	dora.onlyFrom(s.origins[1])
 	ada.onlyFrom(s.origins[0], shop)
 }
 
-// A token that is revoked leads back to joining; what was not sent is sent once the driver has joined again.
+// A token that is revoked leads back to joining; what was not sent is sent once the driver has
+// joined again.
 func TestRevoked(t *testing.T) {
 	s := newService(t, "/delivery")
 	chrome := chromium(t)
@@ -219,32 +259,92 @@ func TestRevoked(t *testing.T) {
 	dora.open(s.driver + "/driver/")
 	join := func(code string) {
 		dora.see("where to enter the code", `document.querySelector('input[name=code]') !== null`)
-		dora.eval(`document.querySelector('input[name=code]').value = '` + code + `'; document.querySelector('form').requestSubmit()`)
+		dora.eval(`document.querySelector('input[name=code]').value = '` + code +
+			`'; document.querySelector('form').requestSubmit()`)
 		dora.see("the app", `document.querySelector('.head') !== null`)
 	}
 	join(code)
-	task := s.api("POST", "/v1/task/create", map[string]any{"type": 2, "drop": map[string]any{"address": "12 River Street"}})["task"].(map[string]any)
+	task := s.api("POST", "/v1/task/create", map[string]any{
+		"type": 2, "drop": map[string]any{"address": "12 River Street"},
+	})["task"].(map[string]any)
 	id := task["task_id"].(string)
 	s.api("POST", "/v1/task/assign", map[string]any{"task_id": id, "driver_id": "dora"})
 	dora.see("the task", `document.querySelector('.task .primary') !== null`)
 
 	s.gate.set(true)
-	dora.eval(`document.querySelector('.task .primary').click()`)
+	dora.press(".task .primary")
 	dora.see("that her word waits", `document.querySelector('.chip.pending') !== null`)
 	dora.expected = append(dora.expected, "status of 401")
 	s.api("POST", "/v1/users/driver/revoke", map[string]any{"driver_id": "dora"})
 	s.gate.set(false)
 	dora.eval(`window.dispatchEvent(new Event('online'))`)
-	dora.see("that she was signed out, and that an entry is kept", `document.querySelector('.join .note.warn')?.textContent.includes('unsent')`)
+	dora.see("that she was signed out, and that an entry is kept",
+		`document.querySelector('.join .note.warn')?.textContent.includes('Unsent entries')`)
 	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusAssigned {
 		t.Fatalf("the task is %s: %v", now.Status, err)
 	}
 
 	_, code = s.invite("dora", "Dora")
 	join(code)
-	dora.see("the task under way, and nothing waiting", `document.querySelector('.task.in_progress') !== null && document.querySelector('.chip.pending') === null`)
+	dora.see("the task under way, and nothing waiting",
+		`document.querySelector('.task.in_progress') !== null && document.querySelector('.chip.pending') === null`)
 	if now, err := s.svc.Task(t.Context(), tracking.TaskID(id)); err != nil || now.Status != tracking.StatusInProgress {
 		t.Fatalf("the task is %s: %v", now.Status, err)
 	}
 	dora.onlyFrom(s.origins[1])
+}
+
+// What a phone has kept of a driver who was erased is nothing of the next one's who has the id.
+func TestPhoneOfAnErasedDriver(t *testing.T) {
+	s := newService(t, "")
+	_, code := s.invite("dora", "Dora")
+	phone := newPerson(t, chromium(t), "the driver", s.origins[1])
+	phone.stand(13.37, 52.51)
+	phone.open(s.driver + "/driver/")
+	join := func(code string) {
+		phone.see("where to enter the code", `document.querySelector('input[name=code]') !== null`)
+		phone.eval(`document.querySelector('input[name=code]').value = '` + code +
+			`'; document.querySelector('form').requestSubmit()`)
+		phone.see("the app", `document.querySelector('.head') !== null`)
+	}
+	join(code)
+	phone.standing(".switch")
+	s.gate.set(true)
+	phone.click(".switch")
+	phone.see("that she is on duty for herself", `document.querySelector('.switch').getAttribute('aria-checked') === 'true'`)
+	phone.expected = append(phone.expected, "status of 401")
+	if err := s.svc.ForceDeleteDriver(t.Context(), "dora"); err != nil {
+		t.Fatal(err)
+	}
+	s.gate.set(false)
+	phone.eval(`window.dispatchEvent(new Event('online'))`)
+	phone.see("that she was signed out, and that an entry is kept",
+		`document.querySelector('.join .note.warn')?.textContent.includes('Unsent entries')`)
+	_, code = s.invite("dora", "Doris")
+	join(code)
+	phone.see("that Doris is off duty, and nothing waits",
+		`document.querySelector('.switch').getAttribute('aria-checked') === 'false' && document.querySelector('.chip.pending') === null`)
+	// One step of her own, after which what was before it would have been sent.
+	phone.standing(".switch")
+	phone.click(".switch")
+	phone.see("that she is on duty", `document.querySelector('.switch').getAttribute('aria-checked') === 'true' && document.querySelector('.fact.good') !== null`)
+	d, err := s.svc.Driver(t.Context(), "dora")
+	if err != nil || d.Name != "Doris" || !d.Available {
+		t.Errorf("the driver is %+v: %v", d, err)
+	}
+	events, _, err := s.svc.Events(t.Context(), tracking.EventFilter{
+		Subject: tracking.Subject{Kind: tracking.KindDriver, ID: "dora"}, Limit: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	on := 0
+	for _, e := range events {
+		if e.Type == tracking.EventDriverAvailable {
+			on++
+		}
+	}
+	if on != 1 {
+		t.Errorf("%d times somebody went on duty, want once: %+v", on, events)
+	}
 }

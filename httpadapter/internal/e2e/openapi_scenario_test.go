@@ -6,17 +6,21 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/png"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
@@ -41,13 +45,13 @@ func newScenario(t *testing.T) *scenario {
 	}
 	s := &scenario{T: t, c: c, worked: map[string]int{}, failed: map[string]int{}}
 	logger := slog.New(slog.DiscardHandler)
-	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: logger})
+	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: logger, Geocoder: oneStreet{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	h, err := httpadapter.New(svc, &httpadapter.Options{
 		Keys: map[string]httpadapter.Principal{scenarioKey: {}}, BaseURL: "https://track.example", Logger: logger,
-		Health: func(context.Context) error { return s.sick },
+		Health: func(context.Context) error { return s.sick }, Site: web.Site{ShowProof: true},
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +65,22 @@ func newScenario(t *testing.T) *scenario {
 	return s
 }
 
-// call makes one call, and checks that its answer has this status and is as described. Headers are "Name: value".
+// oneStreet is a geocoder that knows Beach Road alone.
+type oneStreet struct{}
+
+func (oneStreet) Point(_ context.Context, address string) (tracking.LngLat, error) {
+	if address != "Beach Road" {
+		return tracking.LngLat{}, tracking.ErrNotFound
+	}
+	return tracking.LngLat{Lng: 80.28, Lat: 13.06}, nil
+}
+
+func (oneStreet) Address(context.Context, tracking.LngLat) (string, error) {
+	return "", tracking.ErrNotFound
+}
+
+// call makes one call, and checks that its answer has this status and is as described. Headers are
+// "Name: value".
 func (s *scenario) call(status int, method, target, body string, headers ...string) exchange {
 	s.Helper()
 	ctx, stop := context.WithTimeout(s.Context(), time.Minute) // only keeps a broken test from hanging
@@ -145,13 +164,15 @@ func (s *scenario) text(e exchange, path ...string) string {
 
 func (s *scenario) task(extra string) string {
 	s.Helper()
-	return s.text(s.app(200, "POST", "/v1/task/create", `{"type":3,"pickup":{"lnglat":[80.26,13.0]},"drop":{"address":"12 Beach Road","customer":{"name":"Asha"}},"order_id":"#1"`+extra+`}`), "task", "task_id")
+	return s.text(s.app(200, "POST", "/v1/task/create",
+		`{"type":3,"pickup":{"lnglat":[80.26,13.0]},"drop":{"address":"12 Beach Road","customer":{"name":"Asha"}},"order_id":"#1"`+extra+`}`), "task", "task_id")
 }
 
 func (s *scenario) driver(id string) (token, ingest string) {
 	s.Helper()
 	link := s.text(s.app(200, "POST", "/v1/invite_user", fmt.Sprintf(`{"user_id":%q,"name":"Ravi Kumar"}`, id)), "url")
-	joined := s.call(200, "POST", "/v1/driver/join", fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:]))
+	joined := s.call(200, "POST", "/v1/driver/join",
+		fmt.Sprintf(`{"invite":%q}`, link[strings.LastIndex(link, "/")+1:]))
 	u, err := url.Parse(s.text(joined, "ingest_url"))
 	if err != nil {
 		s.Fatal(err)
@@ -159,7 +180,8 @@ func (s *scenario) driver(id string) (token, ingest string) {
 	return s.text(joined, "token"), u.Path
 }
 
-// run goes through every operation of the description, with a success and the failures that are typical of it.
+// run goes through every operation of the description, with a success and the failures that are
+// typical of it.
 func (s *scenario) run() {
 	s.T.Helper()
 	s.publicRoutes()
@@ -170,8 +192,12 @@ func (s *scenario) run() {
 	}
 	s.dutyAndFixes(as, ingest)
 	s.tasks(as)
+	s.triesAgain(as)
+	s.takesBack(as)
+	s.proof(as)
 	s.trips(as)
 	s.drivers()
+	s.erasures()
 	s.notices(as)
 	s.wrongInput()
 	s.anyPath()
@@ -207,17 +233,22 @@ func (s *scenario) dutyAndFixes(as caller, ingest string) {
 	as(200, "POST", "/v1/driver/availability", `{"availability":true}`)
 	as(400, "POST", "/v1/driver/availability", `{"availability":"true"}`)
 	now := time.Now().UTC().Format(time.RFC3339Nano)
-	as(200, "POST", "/v1/driver/fixes", fmt.Sprintf(`{"fixes":[{"lnglat":[80.25,13.01],"time":%q,"accuracy":5,"speed":null,"bearing":74.5,"battery":1},null]}`, now))
+	as(200, "POST", "/v1/driver/fixes",
+		fmt.Sprintf(`{"fixes":[{"lnglat":[80.25,13.01],"time":%q,"accuracy":5,"speed":null,"bearing":74.5,"battery":1},null]}`, now))
 	as(413, "POST", "/v1/driver/fixes", `{"fixes":[`+strings.Repeat("1,", 1000)+`1]}`)
 	as(400, "POST", "/v1/driver/fixes", `{}`)
 	as(200, "GET", "/v1/driver/phone", "")
-	as(200, "POST", "/v1/driver/push", fmt.Sprintf(`{"endpoint":"https://push.example/1","keys":{"p256dh":%q,"auth":%q}}`, "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4", strings.Repeat("A", 22)))
+	as(200, "POST", "/v1/driver/push",
+		fmt.Sprintf(`{"endpoint":"https://push.example/1","keys":{"p256dh":%q,"auth":%q}}`,
+			"BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+			strings.Repeat("A", 22)))
 	as(400, "POST", "/v1/driver/push", `{"endpoint":"https://push.example/1","keys":{"p256dh":"AAAA","auth":"AAAA"}}`)
 	as(200, "POST", "/v1/driver/push/delete", `{"endpoint":"https://push.example/1"}`)
 	as(400, "POST", "/v1/driver/push/delete", `{}`)
 	s.call(200, "GET", ingest+"?lat=13.01&lon=80.26&timestamp="+fmt.Sprint(time.Now().Unix()), "")
 	s.call(200, "GET", ingest+".properties", "")
-	s.call(200, "POST", ingest, `{"_type":"location","lat":13.01,"lon":80.26,"tst":`+fmt.Sprint(time.Now().Unix())+`}`, "Content-Type: application/json")
+	s.call(200, "POST", ingest, `{"_type":"location","lat":13.01,"lon":80.26,"tst":`+fmt.Sprint(time.Now().Unix())+`}`,
+		"Content-Type: application/json")
 	s.call(401, "GET", "/ingest/unknown", "")
 	s.call(401, "POST", "/ingest/unknown", "")
 	s.call(413, "POST", ingest, strings.Repeat(" ", 1<<20+1), "Content-Type: application/json")
@@ -238,7 +269,8 @@ func (s *scenario) tasks(as caller) {
 	s.app(409, "POST", "/v1/task/create", `{"type":2,"drop":{"address":"y"}}`, "Idempotency-Key: k1")
 
 	// The customer's link, from beginning to end.
-	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/task/trackingurl/"+task, ""), "webUrl"), "https://track.example")
+	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/task/trackingurl/"+task, ""), "webUrl"),
+		"https://track.example")
 	s.app(404, "GET", "/v1/task/trackingurl/unknown", "")
 	look := func() {
 		s.Helper()
@@ -264,6 +296,32 @@ func (s *scenario) tasks(as caller) {
 	as(404, "POST", "/v1/driver/tasks/unknown/start", "")
 	as(200, "POST", "/v1/driver/tasks/"+task+"/start", `{"lnglat":[80.25,13.01],"at":null}`)
 	as(409, "POST", "/v1/driver/tasks/"+task+"/decline", "{}")
+	stops := `"stops":[{"task_id":"` + task + `","leg":"pickup"},{"task_id":"` + task + `","leg":"drop"}]`
+	s.app(200, "GET", "/v1/task/candidates?limit=5&task_id="+task, "")
+	s.app(200, "GET", "/v1/task/list?q=be&limit=1&created_from=2020-01-01T00:00Z&properties.zone=north", "")
+	s.app(200, "GET", "/v1/task/list?limit=1&sort=window&late=true&waiting=true", "")
+	s.app(400, "GET", "/v1/task/list?q=x", "")
+	s.app(200, "GET", "/v1/task/counts", "")
+	s.app(200, "GET", "/v1/session", "")
+	s.call(200, "POST", "/v1/session", `{"key":"`+scenarioKey+`","role":"view"}`, "Content-Type: application/json")
+	s.call(400, "POST", "/v1/session", `{}`, "Content-Type: application/json")
+	s.call(401, "POST", "/v1/session", `{"token":"none"}`, "Content-Type: application/json")
+	s.call(403, "POST", "/v1/session", `{"token":"none"}`, "Content-Type: application/json", "Sec-Fetch-Site: cross-site")
+	s.call(403, "DELETE", "/v1/session", "", "Sec-Fetch-Site: cross-site")
+	s.call(200, "DELETE", "/v1/session", "")
+	s.app(200, "POST", "/v1/task/batch", `{"tasks":[{"type":2,"drop":{"address":"x"},"key":"k"},{"type":2}]}`)
+	s.app(409, "POST", "/v1/task/update", id+`,"version":12345678,"notes":"x"}`)
+	s.app(400, "GET", "/v1/task/counts?since=now", "")
+	s.app(404, "GET", "/v1/task/candidates?task_id=unknown", "")
+	s.app(200, "GET", "/v1/users/driver/route?driver_id=ravi", "")
+	s.app(404, "GET", "/v1/users/driver/route?driver_id=nobody", "")
+	s.app(200, "POST", "/v1/users/driver/route", `{"driver_id":"ravi",`+stops+`}`)
+	s.app(409, "POST", "/v1/users/driver/route", `{"driver_id":"ravi","stops":[]}`)
+	as(200, "GET", "/v1/driver/route", "")
+	as(200, "POST", "/v1/driver/route", `{`+stops+`,"version":null}`)
+	as(409, "POST", "/v1/driver/route", `{"stops":[]}`)
+	as(404, "POST", "/v1/driver/tasks/unknown/arrive", "")
+	as(200, "POST", "/v1/driver/tasks/"+task+"/arrive", "")
 	look()
 	s.call(200, "GET", link+"/live", "")
 	as(200, "POST", "/v1/driver/tasks/"+task+"/pickup", "")
@@ -283,10 +341,138 @@ func (s *scenario) tasks(as caller) {
 	s.call(404, "GET", link, "")
 }
 
+// takesBack has steps and ends taken back, and tasks handed over.
+func (s *scenario) takesBack(as caller) {
+	s.Helper()
+	s.app(200, "POST", "/v1/users/driver", `{"driver_id":"relief"}`)
+	task := s.task("")
+	id, own := `{"task_id":"`+task+`"`, "/v1/driver/tasks/"+task
+	s.app(200, "POST", "/v1/task/assign", id+`,"driver_id":"ravi"}`)
+	as(200, "POST", own+"/start", "")
+	as(200, "POST", own+"/undo", "")
+	as(200, "POST", own+"/undo", `{"step":"start","at":null}`)
+	as(200, "POST", own+"/start", "")
+	as(200, "POST", own+"/complete", "")
+	as(200, "POST", own+"/undo", `{"step":"complete","lnglat":[80.25,13.01]}`)
+	as(409, "POST", own+"/undo", "")
+	as(400, "POST", own+"/undo", `{"step":"arrive"}`)
+	as(404, "POST", "/v1/driver/tasks/unknown/undo", "")
+	s.app(409, "POST", "/v1/task/assign", id+`,"driver_id":"relief"}`)
+	s.app(200, "POST", "/v1/task/assign", id+`,"driver_id":"relief","force":true}`)
+	as(200, "POST", own+"/stuck", `{"step":"complete","at":"2026-03-14T09:20:00Z","why":"gone"}`)
+	as(200, "POST", own+"/stuck", `{"step":"arrive","why":null}`)
+	as(400, "POST", own+"/stuck", `{"step":"sing"}`)
+	as(404, "POST", "/v1/driver/tasks/unknown/stuck", `{"step":"complete"}`)
+	s.app(200, "GET", "/v1/task?task_id="+task, "")
+	as(200, "POST", own+"/settle", `{"step":"arrive"}`)
+	as(404, "POST", "/v1/driver/tasks/unknown/settle", "")
+	s.app(200, "POST", "/v1/task/settle", id+`}`)
+	s.app(200, "POST", "/v1/geocode", `{"address":"Beach Road"}`)
+	s.app(404, "POST", "/v1/geocode", `{"address":"12 Elm Street"}`)
+	s.app(400, "POST", "/v1/geocode", `{"address":""}`)
+	as(200, "POST", own+"/settle", "")
+	s.app(400, "POST", "/v1/task/settle", `{}`)
+	s.app(404, "POST", "/v1/task/settle", `{"task_id":"unknown"}`)
+	s.app(200, "POST", "/v1/task/cancel", id+`}`)
+	s.app(200, "POST", "/v1/task/reopen", id+`}`)
+	s.app(200, "POST", "/v1/task/reopen", id+`}`)
+	s.app(400, "POST", "/v1/task/reopen", `{}`)
+	s.app(404, "POST", "/v1/task/reopen", `{"task_id":"unknown"}`)
+
+	const hand = "/v1/users/driver/handover"
+	s.app(200, "POST", hand, `{"from":"relief","to":"ravi","task_ids":["`+task+`"]}`)
+	as(200, "POST", own+"/start", "")
+	s.app(409, "POST", hand, `{"from":"ravi","to":"relief","task_ids":["`+task+`"],"force":false}`)
+	s.app(200, "POST", hand, `{"from":"ravi","to":"relief","task_ids":["`+task+`"],"force":true}`)
+	s.app(200, "POST", hand, `{"from":"relief","to":"ravi","task_ids":null}`)
+	s.app(200, "POST", hand, `{"from":"relief","to":"ravi"}`)
+	s.app(400, "POST", hand, `{"from":"ravi","to":"ravi"}`)
+	s.app(404, "POST", hand, `{"from":"ravi","to":"unknown"}`)
+	as(200, "GET", "/v1/driver/notifications", "")
+	s.app(200, "GET", "/v1/events?task_id="+task, "")
+	s.app(200, "POST", "/v1/task/cancel", id+`}`)
+}
+
+// triesAgain has a customer write, and a task that failed tried again.
+func (s *scenario) triesAgain(as caller) {
+	s.Helper()
+	const isJSON = "Content-Type: application/json"
+	first := s.task("")
+	id := `{"task_id":"` + first + `"`
+	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/task/trackingurl/"+first, ""), "webUrl"),
+		"https://track.example")
+	s.app(200, "POST", "/v1/task/assign", id+`,"driver_id":"ravi"}`)
+	s.call(200, "POST", link+"/note", `{"text":"The bell is broken.\nPlease knock."}`, isJSON)
+	s.call(400, "POST", link+"/note", `{"text":""}`, isJSON)
+	s.call(413, "POST", link+"/note", `{"text":"`+strings.Repeat("x", 4<<10)+`"}`, isJSON)
+	s.call(415, "POST", link+"/note", `text=x`, "Content-Type: application/x-www-form-urlencoded")
+	s.call(404, "POST", "/track/unknown/note", `{"text":"x"}`, isJSON)
+	for n := range 9 {
+		s.call(200, "POST", link+"/note", fmt.Sprintf(`{"text":"%d"}`, n), isJSON)
+	}
+	s.call(429, "POST", link+"/note", `{"text":"x"}`, isJSON)
+	as(200, "GET", "/v1/driver/tasks", "")
+
+	s.app(409, "POST", "/v1/task/retry", id+`}`)
+	s.app(200, "POST", "/v1/task/complete", id+`,"outcome":"failed","reason_code":"not_home"}`)
+	s.call(409, "POST", link+"/note", `{"text":"y"}`, isJSON)
+	s.call(200, "GET", link+"/state", "")
+	s.app(200, "POST", "/v1/task/retry", id+`,"window":{"from":"2026-03-15T09:00Z","to":null},"promised":"2026-03-15T10:00Z"}`)
+	s.app(200, "POST", "/v1/task/retry", id+`}`)
+	s.app(400, "POST", "/v1/task/retry", id+`,"window":{"from":"tomorrow"}}`)
+	s.app(404, "POST", "/v1/task/retry", `{"task_id":"unknown"}`)
+	s.call(200, "GET", link, "")
+	s.call(200, "GET", link+"/state", "")
+	s.call(200, "GET", link+"/live", "")
+}
+
+// proof is a delivery that asks for everything.
+func (s *scenario) proof(as caller) {
+	s.Helper()
+	task := s.task(`,"proof":["photo","signature","name","pin"]`)
+	pin := s.text(s.app(200, "GET", "/v1/task?task_id="+task, ""), "task", "pin")
+	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/task/trackingurl/"+task, ""), "webUrl"),
+		"https://track.example")
+	s.app(200, "POST", "/v1/task/assign", `{"task_id":"`+task+`","driver_id":"ravi"}`)
+	s.app(200, "POST", "/v1/task/update", `{"task_id":"`+task+`","proof":["photo","pin","name"]}`)
+	s.app(400, "POST", "/v1/task/update", `{"task_id":"`+task+`","proof":["video"]}`)
+	own := "/v1/driver/tasks/" + task
+	as(200, "POST", own+"/start", `{"lnglat":[80.25,13.01]}`)
+	as(200, "POST", own+"/pickup", "")
+	as(200, "POST", own+"/arrive", "")
+	s.call(200, "GET", link+"/state", "") // with the PIN
+
+	var picture bytes.Buffer
+	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 2, 2))); err != nil {
+		s.Fatal(err)
+	}
+	photo := s.text(as(200, "PUT", own+"/proof/photo", picture.String(), "Content-Type: image/png"), "proof", "id")
+	as(200, "PUT", own+"/proof/signature", picture.String())
+	as(400, "PUT", own+"/proof/name", picture.String())
+	as(400, "PUT", own+"/proof/photo", picture.String()[:30])
+	as(413, "PUT", own+"/proof/photo", strings.Repeat("x", 2<<20+1))
+	as(415, "PUT", own+"/proof/photo", "GIF89a", "Content-Type: image/gif")
+	as(404, "PUT", "/v1/driver/tasks/unknown/proof/photo", picture.String())
+	where := "?task_id=" + task + "&id="
+	as(200, "GET", "/v1/driver/proof"+where+photo, "")
+	as(404, "GET", "/v1/driver/proof"+where+"unknown", "")
+	s.app(200, "GET", "/v1/task/proof"+where+photo, "")
+	s.app(404, "GET", "/v1/task/proof"+where+"unknown", "")
+
+	s.call(404, "GET", link+"/proof/"+photo, "")
+	as(409, "POST", own+"/complete", `{"received_by":"Priya"}`)
+	as(200, "POST", own+"/complete", `{"received_by":"Priya","pin":"`+pin+`","note":"Blue door","lnglat":[80.26,13]}`)
+	s.app(200, "GET", "/v1/task?task_id="+task, "")
+	s.call(200, "GET", link+"/state", "")
+	s.call(200, "GET", link+"/proof/"+photo, "")
+}
+
 func (s *scenario) trips(as caller) {
 	s.Helper()
-	s.app(200, "POST", "/v1/assign_trip", `{"tracking_id":"van-7","user_id":"ravi","message":"Go","dest":[80.26,13.0],"desc":"<b>Gate 4</b>"}`)
-	s.app(200, "POST", "/v1/assign_trip", "tracking_id=van-8&user_id=ravi&dest=Central+Station", "Content-Type: application/x-www-form-urlencoded")
+	s.app(200, "POST", "/v1/assign_trip",
+		`{"tracking_id":"van-7","user_id":"ravi","message":"Go","dest":[80.26,13.0],"desc":"<b>Gate 4</b>"}`)
+	s.app(200, "POST", "/v1/assign_trip", "tracking_id=van-8&user_id=ravi&dest=Central+Station",
+		"Content-Type: application/x-www-form-urlencoded")
 	s.app(200, "POST", "/v1/assign_trip?tracking_id=van-9&user_id=ravi&message=Go", "")
 	s.app(404, "POST", "/v1/assign_trip?tracking_id=van-9&user_id=unknown", "")
 	s.app(400, "POST", "/v1/assign_trip?tracking_id=van-9", "")
@@ -294,7 +480,8 @@ func (s *scenario) trips(as caller) {
 
 	trip := s.text(as(200, "POST", "/v1/driver/trips", `{"tracking_id":"van-7","lnglat":[80.25,13.01]}`), "trip", "_id")
 	as(400, "POST", "/v1/driver/trips", `{"tracking_id":"a,b"}`)
-	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/trips/trackingurl/"+trip, ""), "webUrl"), "https://track.example")
+	link := strings.TrimPrefix(s.text(s.app(200, "GET", "/v1/trips/trackingurl/"+trip, ""), "webUrl"),
+		"https://track.example")
 	s.app(404, "GET", "/v1/trips/trackingurl/unknown", "")
 	s.call(200, "GET", link+"/state", "")
 	s.app(200, "GET", "/v1/trips/"+trip, "")
@@ -318,7 +505,8 @@ func (s *scenario) trips(as caller) {
 
 func (s *scenario) drivers() {
 	s.Helper()
-	s.app(200, "POST", "/v1/users/driver", `{"driver_id":"meena","availability":true,"lnglat":[179.9,-0.5],"properties":{"zipcode":"600004","none":null},"email":null}`)
+	s.app(200, "POST", "/v1/users/driver",
+		`{"driver_id":"meena","availability":true,"lnglat":[179.9,-0.5],"properties":{"zipcode":"600004","none":null},"email":null}`)
 	s.app(400, "POST", "/v1/users/driver", `{"driver_id":"me,ena"}`)
 	s.app(200, "GET", "/v1/users/driver?driver_id=meena", "")
 	s.app(404, "GET", "/v1/users/driver?driver_id=unknown", "")
@@ -328,9 +516,29 @@ func (s *scenario) drivers() {
 	s.app(200, "GET", "/v1/events?driver_id=ravi&limit=1000", "")
 	s.app(200, "GET", "/v1/events", "")
 	s.app(404, "GET", "/v1/events?after=unknown", "")
+	s.app(200, "GET", "/v1/live", "")
+	s.app(200, "GET", "/v1/live", "", "Last-Event-ID: unknown")
 	s.app(200, "POST", "/v1/users/driver/delete", `{"driver_id":"meena"}`)
 	s.app(404, "POST", "/v1/users/driver/delete", `{"driver_id":"meena"}`)
 	s.app(404, "POST", "/v1/users/driver/revoke", `{"driver_id":"meena"}`)
+}
+
+func (s *scenario) erasures() {
+	s.Helper()
+	task := s.text(s.app(200, "POST", "/v1/task/create",
+		`{"type":2,"drop":{"address":"7 Mount Road","customer":{"name":"Uma","mobile":"+91 44 700 700"}}}`), "task", "task_id")
+	s.app(409, "POST", "/v1/contact/erase", `{"mobile":"+91 44 700 700"}`)
+	s.app(400, "POST", "/v1/contact/erase", `{"mobile":"nobody"}`)
+	s.app(200, "POST", "/v1/task/cancel", `{"task_id":"`+task+`"}`)
+	s.app(200, "POST", "/v1/contact/erase", `{"mobile":"+91 44 700 700"}`)
+	s.app(200, "GET", "/v1/task?task_id="+task, "")
+	s.app(200, "GET", "/v1/events?task_id="+task, "")
+	s.app(409, "GET", "/v1/task/trackingurl/"+task, "")
+	s.app(200, "POST", "/v1/task/delete", `{"task_id":"`+task+`"}`)
+	s.app(404, "POST", "/v1/task/delete", `{"task_id":"`+task+`"}`)
+	s.app(400, "POST", "/v1/task/delete", `{}`)
+	s.app(200, "POST", "/v1/events/replay", `{"ids":["none"]}`)
+	s.app(400, "POST", "/v1/events/replay", `{"ids":[]}`)
 }
 
 func (s *scenario) notices(as caller) {
@@ -346,15 +554,19 @@ func (s *scenario) notices(as caller) {
 	as(401, "GET", "/v1/driver/me", "")
 }
 
-// wrongInput tries every operation without a key or token, with a malformed query, one that is too long, and a body of another type.
+// wrongInput tries every operation without a key or token, with a malformed query, one that is too
+// long, and a body of another type.
 func (s *scenario) wrongInput() {
 	s.Helper()
 	for path, item := range s.c.doc.Paths.Map() {
 		if !strings.HasPrefix(path, "/v1/") {
 			continue
 		}
-		target := strings.NewReplacer("{task_id}", "x", "{trip_id}", "x").Replace(path)
+		target := somewhere(path)
 		for method, op := range item.Operations() {
+			if path == "/v1/session" && method == "POST" {
+				continue // it is for who has no key yet
+			}
 			if op.Responses.Status(401) != nil {
 				s.call(401, method, target, "")
 				s.call(401, method, target, "", "X-Api-Key: wrong", "Authorization: Bearer wrong")
@@ -363,19 +575,26 @@ func (s *scenario) wrongInput() {
 			s.call(414, method, target+"?a="+strings.Repeat("x", 8<<10), "")
 			if op.RequestBody != nil && !strings.HasPrefix(path, "/v1/driver/") {
 				s.app(415, method, target, "x", "Content-Type: text/plain")
-				s.app(413, method, target, strings.Repeat(" ", 64<<10+1))
+				limit := 64 << 10
+				if path == "/v1/task/batch" {
+					limit = 2 << 20
+				}
+				s.app(413, method, target, strings.Repeat(" ", limit+1))
 			}
 		}
 	}
 }
 
+// somewhere is a path with x for each parameter.
+func somewhere(path string) string { return regexp.MustCompile(`\{\w+\}`).ReplaceAllString(path, "x") }
+
 // anyPath tries what every path answers, and paths that there are not.
 func (s *scenario) anyPath() {
 	s.Helper()
 	for path := range s.c.doc.Paths.Map() {
-		target := strings.NewReplacer("{task_id}", "x", "{trip_id}", "x", "{token}", "x").Replace(path)
+		target := somewhere(path)
 		s.call(204, "OPTIONS", target, "")
-		s.call(405, "PUT", target, "")
+		s.call(405, "PATCH", target, "")
 	}
 	for _, path := range []string{"/v1/nothing", "/v1/task/", "/V1/task"} {
 		s.call(404, "GET", path, "")

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -33,7 +34,7 @@ func serve(t *testing.T, site web.Site, wrap func(http.Handler) http.Handler) *h
 	return server
 }
 
-// A page with its map costs at most 100 KB over the wire.
+// A page with its map costs at most 70 KB over the wire.
 func TestTransfer(t *testing.T) {
 	server := serve(t, web.Site{Name: "Blue Parcel"}, nil)
 	p := newPerson(t, chromium(t), "the customer", server.URL)
@@ -62,8 +63,8 @@ func TestTransfer(t *testing.T) {
 		total += size
 	}
 	t.Logf("%7.0f bytes in all", total)
-	if total > 100_000 || len(sizes) < 4 {
-		t.Errorf("%d files with %.0f bytes, want at least 4 with at most 100,000", len(sizes), total)
+	if total > 70_000 || len(sizes) < 4 {
+		t.Errorf("%d files with %.0f bytes, want at least 4 with at most 70,000", len(sizes), total)
 	}
 }
 
@@ -89,8 +90,43 @@ func TestFactsBeforeTheMap(t *testing.T) {
 	}
 	// Not by Navigate, which waits until everything is loaded.
 	p.eval(`void setTimeout(() => { location.href = '` + server.URL + `/track/on_the_way' })`)
-	p.see("the facts, kept up to date by the script", `document.querySelector('#eta-sub')?.textContent.startsWith('about') && document.querySelector('#driver-name').textContent === 'Maria' && document.querySelector('.vehicle-icon') === null`)
+	p.see("the facts, kept up to date by the script",
+		`document.querySelector('#eta-sub')?.textContent.startsWith('about') && document.querySelector('#driver-name').textContent === 'Maria' && document.querySelector('.vehicle-icon') === null`)
 	p.see("that something was painted", `performance.getEntriesByName('first-contentful-paint').length === 1`)
+}
+
+// In a frame that is hardly larger than its map, driver and place stand where they can be seen.
+func TestSmallFrame(t *testing.T) {
+	mock, err := webmock.New(web.Site{}, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, driver := range map[string][2]float64{
+		"south": {13.3958, 52.5122}, "north": {13.3958, 52.5322}, "east": {13.4158, 52.5222},
+		"west": {13.3758, 52.5222}, "near": {13.3958, 52.5212},
+	} {
+		scene := maps.Clone(mock.Track["on_the_way"])
+		scene["position"] = map[string]any{
+			"lnglat": driver, "time": time.Now().UTC().Format(time.RFC3339), "live": true,
+		}
+		mock.Track[name] = scene
+	}
+	server := httptest.NewServer(mock.Handler())
+	t.Cleanup(func() { server.CloseClientConnections(); server.Close() })
+	p := newPerson(t, chromium(t), "the customer", server.URL)
+	if _, err := chromedp.Call(p.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: 320, Height: 400, DeviceScaleFactor: 1,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, scene := range []string{"south", "north", "east", "west", "near"} {
+		p.open(server.URL + "/track/" + scene)
+		p.see(scene+": driver and place, whole and above the sheet", `(() => {
+			const sheet = document.querySelector('.sheet').getBoundingClientRect().top;
+			const signs = [...document.querySelectorAll('.vehicle-icon .disc, .pin-icon .pin')].map((e) => e.getBoundingClientRect());
+			return signs.length === 2 && signs.every((r) => r.top >= 0 && r.left >= 0 && r.right <= innerWidth && r.bottom <= sheet);
+		})()`)
+	}
 }
 
 // Where no stream is to be had, the page asks.
@@ -120,11 +156,13 @@ func TestPolling(t *testing.T) {
 	p := newPerson(t, chromium(t), "the customer", server.URL)
 	p.open(server.URL + "/track/on_the_way")
 	p.see("that it is on the way", `document.body.dataset.phase === 'on_the_way'`)
-	p.see("that it was delivered", `document.body.dataset.phase === 'delivered' && document.querySelector('.vehicle-icon') === null`)
+	p.see("that it was delivered",
+		`document.body.dataset.phase === 'delivered' && document.querySelector('.vehicle-icon') === null`)
 }
 
-// Each page in light and dark passes the rules of axe that can be checked by a machine. It takes axe from the packages of the web fronts.
-func TestAccessibility(t *testing.T) {
+// readAxe reads axe, or skips the test where it is not installed.
+func readAxe(t *testing.T) string {
+	t.Helper()
 	axe, err := os.ReadFile("../../web/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		if os.Getenv("TRACKING_LONG") == "1" {
@@ -132,30 +170,55 @@ func TestAccessibility(t *testing.T) {
 		}
 		t.Skip("axe-core is not installed: npm ci in httpadapter/web")
 	}
-	server := serve(t, web.Site{Name: "Sunny", Help: "https://example.com/help", Color: "#ffd400"}, nil)
+	return string(axe)
+}
+
+// prefers sets the scheme of colours, and that nothing moves.
+func (p *person) prefers(scheme string) {
+	p.Helper()
+	if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia,
+		emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
+			{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
+		}}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// accessible holds the page as it is to the rules of axe.
+func (p *person) accessible(axe, name string) {
+	p.Helper()
+	p.do("loading axe", chromedp.Evaluate[chromedp.Void](axe))
+	found, err := chromedp.Run(p.ctx,
+		chromedp.Evaluate[string](`axe.run().then((r) => r.passes.length === 0 ? 'nothing was checked' : r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html).join(' ')).join('; '))`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.Fatal(err)
+	}
+	if found != "" {
+		p.Errorf("%s: %s", name, found)
+	}
+}
+
+// Each page in light and dark passes the rules of axe that can be checked by a machine. It takes
+// axe from the packages of the web fronts.
+func TestAccessibility(t *testing.T) {
+	axe := readAxe(t)
+	server := serve(t, web.Site{Name: "Sunny", HelpURL: "https://example.com/help", Color: "#ffd400"}, nil)
 	chrome := chromium(t)
 	for _, scheme := range []string{"light", "dark"} {
 		t.Run(scheme, func(t *testing.T) {
 			p := newPerson(t, chrome, "the reader", server.URL)
 			p.expected = append(p.expected, "status of 404")
 			p.stand(13.37, 52.51)
-			if _, err := chromedp.Call(p.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"},
-			}}); err != nil {
-				t.Fatal(err)
-			}
+			p.prefers(scheme)
 			check := func(name string) {
 				t.Helper()
-				p.do("loading axe", chromedp.Evaluate[chromedp.Void](string(axe)))
-				found, err := chromedp.Run(p.ctx, chromedp.Evaluate[string](`axe.run().then((r) => r.passes.length === 0 ? 'nothing was checked' : r.violations.map((v) => v.id + ': ' + v.nodes.map((n) => n.html).join(' ')).join('; '))`, chromedp.EvalAwaitPromise))
-				if err != nil {
-					t.Fatal(err)
-				}
-				if found != "" {
-					t.Errorf("%s: %s", name, found)
-				}
+				p.accessible(axe, name)
 			}
-			for _, scene := range []string{"on_the_way", "ordered", "delivered", "not_delivered", "long", "unknown"} {
+			for _, scene := range []string{
+				"on_the_way", "ordered", "delivered", "not_delivered", "long", "unknown",
+				"window", "overdue", "stops", "late", "arriving", "collecting", "not_home",
+				"pin", "received", "retry",
+			} {
 				p.open(server.URL + "/track/" + scene)
 				if scene == "on_the_way" {
 					p.see("the map", `document.querySelector('.vehicle-icon') !== null`)
@@ -168,7 +231,10 @@ func TestAccessibility(t *testing.T) {
 			p.eval(`document.querySelector('input[name=code]').value = '100003'; document.querySelector('form').requestSubmit()`)
 			p.see("the tasks", `document.querySelector('.task') !== null`)
 			check("driver app, tasks")
-			for _, view := range []struct{ hash, ready string }{{"#phone", ".phone-app"}, {"#map", ".leaflet-container"}, {"#task/t-1", ".bar"}} {
+			for _, view := range []struct{ hash, ready string }{
+				{"#phone", ".phone-app"}, {"#map", ".leaflet-container"}, {"#order", ".order-row"},
+				{"#task/t-1", ".bar"},
+			} {
 				p.eval(`location.hash = '` + view.hash + `'`)
 				p.see(view.hash, `document.querySelector('`+view.ready+`') !== null`)
 				p.eval(`document.querySelectorAll('details').forEach((d) => d.open = true)`)
@@ -177,6 +243,11 @@ func TestAccessibility(t *testing.T) {
 			p.eval(`document.querySelectorAll('.bar .button')[0].click()`)
 			p.see("the dialog", `document.querySelector('dialog[open]') !== null`)
 			check("driver app, dialog")
+			p = newPerson(t, p.ctx, "another driver", server.URL)
+			p.open(server.URL + "/driver/")
+			p.joinScene(100011)
+			p.see("several parcels for one house", `document.querySelectorAll('.parcel').length === 3`)
+			check("driver app, several parcels")
 		})
 	}
 }
@@ -211,6 +282,8 @@ func TestKeyboard(t *testing.T) {
 	p.do("opening the task", chromedp.KeyEvent("\r"))
 	p.see("the task", `document.querySelector('.bar') !== null`)
 	tabTo(".bar .primary")
+	p.see("a button that takes a step", `document.querySelector('.bar .primary`+ready+`') !== null`)
 	p.do("starting", chromedp.KeyEvent("\r"))
+	p.see("what was done, and the focus there", `document.activeElement.matches('.step-done')`)
 	p.see("that nothing waits", `document.querySelector('.chip.pending') === null`)
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/seed-8aba7b13/tracking/httpadapter/webhook"
 )
 
-// The standard's own Go module accepts what our notifier sends, with each of two secrets, and our Verify accepts what it signs.
+// The standard's own Go module accepts what our notifier sends, with each of two secrets, and our
+// Verify accepts what it signs.
 func TestStandardWebhooks(t *testing.T) {
 	secrets := []string{webhook.NewSecret(), webhook.NewSecret()}
 	var received []http.Header
@@ -29,14 +30,22 @@ func TestStandardWebhooks(t *testing.T) {
 		received, bodies = append(received, r.Header), append(bodies, b)
 	}))
 	defer srv.Close()
-	hook, err := webhook.New(srv.URL, secrets, &webhook.Options{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}})
+	hook, err := webhook.New(srv.URL, secrets, &webhook.Options{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer hook.Close()
 	for _, data := range []string{"", "d1", `"quoted" <b> & ☃ ` + "\u2028", strings.Repeat("x", 50_000)} {
-		event := tracking.Event{ID: "01JV0000", Type: tracking.TaskAssigned, Time: time.Now(), RecordedAt: time.Now(), Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t1"}, Seq: 1, Data: map[string]string{"driver_id": data}}
-		if err := hook.Notify(t.Context(), tracking.Notification{App: tracking.DefaultApp, Event: event, Attempt: 1}); err != nil {
+		event := tracking.Event{
+			ID: "01JV0000", Type: tracking.EventTaskAssigned, Time: time.Now(), RecordedAt: time.Now(),
+			Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t1"}, Seq: 1,
+			Data: map[string]string{"driver_id": data},
+		}
+		if err := hook.Notify(t.Context(), tracking.Notification{
+			App: tracking.DefaultApp, Event: event, Attempt: 1,
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

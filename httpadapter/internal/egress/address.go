@@ -9,9 +9,12 @@ import (
 // AddressError is the cause of a failed request when the receiver's address is not public.
 type AddressError struct{ Addr netip.Addr }
 
-func (e *AddressError) Error() string { return "address " + e.Addr.String() + " is not public" }
+func (e *AddressError) Error() string {
+	return "address " + e.Addr.String() + " is not public; an exception has to be allowed"
+}
 
-// guard refuses addresses. It stands between the resolver and the dial, so that no name and no change of its address leads around it.
+// guard refuses addresses. It stands between the resolver and the dial, so that no name and no
+// change of its address leads around it.
 type guard struct{ allow []netip.Prefix }
 
 func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) error {
@@ -31,8 +34,10 @@ func (g guard) control(_ context.Context, _, address string, _ syscall.RawConn) 
 	return nil
 }
 
-// public reports whether addr is a unicast address of the public Internet. In IPv6 those are within 2000::/3, which leaves out loopback, unique local, link-local,
-// multicast, IPv4-mapped and both NAT64 prefixes (RFC 6052, RFC 8215); what is special within it stands below, with IPv4's, after IANA's Special-Purpose Address Registries.
+// public reports whether addr is a unicast address of the public Internet. In IPv6 those are within
+// 2000::/3, which leaves out loopback, unique local, link-local, multicast, IPv4-mapped and both
+// NAT64 prefixes (RFC 6052, RFC 8215); what is special within it stands below, with IPv4's, after
+// IANA's Special-Purpose Address Registries.
 func public(addr netip.Addr) bool {
 	if !addr.IsValid() || addr.Is6() && addr.As16()[0]&0xe0 != 0x20 {
 		return false

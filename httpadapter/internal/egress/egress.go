@@ -1,5 +1,6 @@
-// Package egress makes requests to addresses that are the word of somebody else: a customer's webhook, the push service of a driver's browser. They reach the
-// public Internet only, follow no redirect, and read no more of an answer than is of use.
+// Package egress makes requests to addresses that are the word of somebody else: a customer's
+// webhook, the push service of a driver's browser. They reach the public Internet only, follow no
+// redirect, and read no more of an answer than is of use.
 package egress
 
 import (
@@ -17,8 +18,9 @@ import (
 // maxAnswer is how much of an answer is read, in bytes, so that the connection can be used again.
 const maxAnswer = 64 << 10
 
-// Transport refuses, after the name has been resolved and at each dial, addresses that are neither public nor in allow; its cause is an *[AddressError].
-// It uses no proxy of the environment, which would dial in its place.
+// Transport refuses, after the name has been resolved and at each dial, addresses that are neither
+// public nor in allow; its cause is an *[AddressError]. It uses no proxy of the environment, which
+// would dial in its place.
 func Transport(allow []netip.Prefix) *http.Transport {
 	guard := guard{allow}
 	return &http.Transport{
@@ -39,7 +41,8 @@ func Client(rt http.RoundTripper) *http.Client {
 	}
 }
 
-// Discard ends an answer whose status has said everything. The body is read only for the sake of the connection.
+// Discard ends an answer whose status has said everything. The body is read only for the sake of
+// the connection.
 func Discard(res *http.Response) {
 	_, _ = io.CopyN(io.Discard, res.Body, maxAnswer)
 	_ = res.Body.Close()
@@ -54,7 +57,8 @@ func Cause(err error) error {
 	return err
 }
 
-// RetryAfter reads the header Retry-After, seconds or a date, as a time from now, at most limit; 0 when there is none.
+// RetryAfter reads the header Retry-After, seconds or a date, as a time from now, at most limit; 0
+// when there is none.
 func RetryAfter(h http.Header, now time.Time, limit time.Duration) time.Duration {
 	v := strings.TrimSpace(h.Get("Retry-After"))
 	var d time.Duration

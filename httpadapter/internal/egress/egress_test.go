@@ -71,8 +71,9 @@ func TestRetryAfter(t *testing.T) {
 	now := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for v, want := range map[string]time.Duration{
 		"": 0, "0": 0, "7": 7 * time.Second, " 7 ": 7 * time.Second, "-5": 0, "soon": 0, "1.5": 0,
-		"Mon, 04 May 2026 03:12:01 GMT": 10 * time.Minute, "Mon, 04 May 2026 03:02:00 GMT": 0, "Fri, 04 May 2126 01:02:01 GMT": time.Hour,
-		"3600": time.Hour, "3601": time.Hour, "99999999999999999999999": time.Hour,
+		"Mon, 04 May 2026 03:12:01 GMT": 10 * time.Minute, "Mon, 04 May 2026 03:02:00 GMT": 0,
+		"Fri, 04 May 2126 01:02:01 GMT": time.Hour,
+		"3600":                          time.Hour, "3601": time.Hour, "99999999999999999999999": time.Hour,
 	} {
 		if got := RetryAfter(http.Header{"Retry-After": {v}}, now, time.Hour); got != want {
 			t.Errorf("%q: %v, want %v", v, got, want)

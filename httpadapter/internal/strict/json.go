@@ -1,10 +1,12 @@
 // Package strict reads JSON bodies and query strings without guessing.
 //
-// encoding/json and net/url accept a good deal that a caller cannot have meant: a key given twice, a key in another case, data after
-// the value, broken UTF-8, half of a surrogate pair, a parameter given twice, a signed page number. All of that is an error here.
-// Members and parameters that nobody asks for are ignored, whatever they hold, as long as they are well formed.
+// encoding/json and net/url accept a good deal that a caller cannot have meant: a key given twice,
+// a key in another case, data after the value, broken UTF-8, half of a surrogate pair, a parameter
+// given twice, a signed page number. All of that is an error here. Members and parameters that
+// nobody asks for are ignored, whatever they hold, as long as they are well formed.
 //
-// Errors are [tracking.Error] values with code [tracking.ErrInvalid]. They name the field by its JSON path and never repeat what was sent.
+// Errors are [tracking.Error] values with code [tracking.ErrInvalid]. They name the field by its
+// JSON path and never repeat what was sent.
 package strict
 
 import (
@@ -20,7 +22,8 @@ import (
 // MaxDepth is how deep arrays and objects may nest; the outermost object counts as 1.
 const MaxDepth = 32
 
-// member is one member of an object. The value is kept as the bytes it came in, without space around it.
+// member is one member of an object. The value is kept as the bytes it came in, without space
+// around it.
 type member struct {
 	key string
 	raw span
@@ -46,9 +49,13 @@ type document struct {
 	faults []fault // in order of their place
 }
 
-// syntaxError says that the text is no JSON at all. Its place tells the caller where to look without repeating what is there.
+// syntaxError says that the text is no JSON at all. Its place tells the caller where to look
+// without repeating what is there.
 func syntaxError(at int, what string) *tracking.Error {
-	return &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid JSON: " + what + " at byte " + strconv.Itoa(at+1) + "."}
+	return &tracking.Error{
+		Code:    tracking.ErrInvalid,
+		Message: "The body is not valid JSON: " + what + " at byte " + strconv.Itoa(at+1) + ".",
+	}
 }
 
 // parse checks the whole of b by the grammar of RFC 8259.
@@ -106,7 +113,10 @@ func (p *parser) value(depth int) *tracking.Error {
 	switch c := p.peek(); {
 	case c == '{' || c == '[':
 		if depth == MaxDepth {
-			return &tracking.Error{Code: tracking.ErrInvalid, Message: "The body nests deeper than " + strconv.Itoa(MaxDepth) + " levels."}
+			return &tracking.Error{
+				Code:    tracking.ErrInvalid,
+				Message: "The body nests deeper than " + strconv.Itoa(MaxDepth) + " levels.",
+			}
 		}
 		if c == '{' {
 			return p.object(depth + 1)
@@ -127,6 +137,7 @@ func (p *parser) value(depth int) *tracking.Error {
 	return p.unexpected()
 }
 
+// object reads an object from its opening brace, and refuses a key given twice.
 func (p *parser) object(depth int) *tracking.Error {
 	start := p.i
 	var keys keySet
@@ -209,6 +220,7 @@ func (p *parser) digits() bool {
 	return p.i > start
 }
 
+// number reads a number by the grammar of RFC 8259.
 func (p *parser) number() *tracking.Error {
 	if p.peek() == '-' {
 		p.i++
@@ -245,9 +257,12 @@ func (p *parser) text() (string, *tracking.Error) {
 	for p.i < len(p.b) {
 		switch c := p.b[p.i]; {
 		case c == '"':
-			s := string(append(out, p.b[plain:p.i]...))
+			rest := p.b[plain:p.i]
 			p.i++
-			return s, nil
+			if out == nil {
+				return string(rest), nil
+			}
+			return string(append(out, rest...)), nil
 		case c < ' ':
 			return "", syntaxError(p.i, "there is an unescaped control character in a text")
 		case c == '\\':
@@ -317,7 +332,8 @@ func (p *parser) hex4() (rune, bool) {
 	return r, true
 }
 
-// lowSurrogate joins a high surrogate with the low one after it. Anything else stays where it is, and the result is utf8.RuneError.
+// lowSurrogate joins a high surrogate with the low one after it. Anything else stays where it is,
+// and the result is utf8.RuneError.
 func (p *parser) lowSurrogate(high rune) rune {
 	if p.i+1 < len(p.b) && p.b[p.i] == '\\' && p.b[p.i+1] == 'u' {
 		ahead := parser{b: p.b, i: p.i + 2}
@@ -331,7 +347,8 @@ func (p *parser) lowSurrogate(high rune) rune {
 	return utf8.RuneError
 }
 
-// keySet finds repeated keys. Objects are small as a rule, so that a map is made only for a large one.
+// keySet finds repeated keys. Objects are small as a rule, so that a map is made only for a large
+// one.
 type keySet struct {
 	few  []string
 	many map[string]struct{}
@@ -411,7 +428,7 @@ func (d *document) next(i int) int {
 
 // members lists an object's members in the order they came.
 func (d *document) members(s span) []member {
-	var list []member
+	list := make([]member, 0, 8) // few have more
 	for i := d.next(s.from + 1); d.b[i] != '}'; i = d.next(i) {
 		key := span{i, d.skip(i)}
 		i = d.next(key.to)
@@ -422,7 +439,8 @@ func (d *document) members(s span) []member {
 	return list
 }
 
-// elements lists an array's elements, at most max of them; more tells whether there are further ones.
+// elements lists an array's elements, at most max of them; more tells whether there are further
+// ones.
 func (d *document) elements(s span, max int) (list []span, more bool) {
 	for i := d.next(s.from + 1); d.b[i] != ']'; i = d.next(i) {
 		if len(list) == max {

@@ -1,6 +1,7 @@
 package strict
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -8,10 +9,12 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// An Object reads the members of a JSON object by name. The first thing found wrong sticks: every later read gives a zero value,
-// and [Object.Err] tells what it was. A member that is null counts as absent.
+// An Object reads the members of a JSON object by name. The first thing found wrong sticks: every
+// later read gives a zero value, and [Object.Err] tells what it was. A member that is null counts
+// as absent.
 //
-// Names must be asked for even when their value is of no use, because asking is what finds a name written in another case.
+// Names must be asked for even when their value is of no use, because asking is what finds a name
+// written in another case.
 type Object struct {
 	doc     *document
 	at      span
@@ -37,7 +40,11 @@ func ParseObject(body []byte) (Object, error) {
 func (d *document) start() int { return d.next(0) }
 
 func newObject(doc *document, at span, path string) Object {
-	return Object{doc: doc, at: at, path: path, members: doc.members(at), err: new(*tracking.Error), apart: new([]span)}
+	own := new(struct {
+		err   *tracking.Error
+		apart []span
+	})
+	return Object{doc: doc, at: at, path: path, members: doc.members(at), err: &own.err, apart: &own.apart}
 }
 
 // Err returns the first thing found wrong, as a [*tracking.Error], or nil.
@@ -77,7 +84,9 @@ func (o Object) Path(name string) string {
 func (o Object) Fail(name, message string) {
 	if *o.err == nil {
 		path := o.Path(name)
-		*o.err = &tracking.Error{Code: tracking.ErrInvalid, Field: path, Message: "The field " + path + " " + message + "."}
+		*o.err = &tracking.Error{
+			Code: tracking.ErrInvalid, Field: path, Message: "The field " + path + " " + message + ".",
+		}
 	}
 }
 
@@ -102,12 +111,6 @@ func (o Object) find(name string) (s span, ok bool) {
 		return span{}, false
 	}
 	return s, ok
-}
-
-// Has reports whether the member is there and not null.
-func (o Object) Has(name string) bool {
-	_, ok := o.find(name)
-	return ok
 }
 
 // text finds a string.
@@ -137,7 +140,8 @@ func (o Object) Text(name string) (string, bool) {
 	return t, ok
 }
 
-// Lookup reads an identifier that something is looked up by, so that its form is nobody's business. Not ok when it is absent.
+// Lookup reads an identifier that something is looked up by, so that its form is nobody's business.
+// Not ok when it is absent.
 func (o Object) Lookup(name string) (string, bool) { return o.text(name) }
 
 // ID is a Lookup that has to be there and not empty.
@@ -179,7 +183,8 @@ func (o Object) Int(name string) (int, bool) {
 	return n, true
 }
 
-// Digits reads an integer, or a text of any kind that may stand for one, as it is written. Not ok when it is absent.
+// Digits reads an integer, or a text of any kind that may stand for one, as it is written. Not ok
+// when it is absent.
 func (o Object) Digits(name string) (string, bool) {
 	s, ok := o.find(name)
 	if !ok {
@@ -229,18 +234,25 @@ func (o Object) Time(name string) (time.Time, bool) {
 	return t, ok
 }
 
-// LngLat reads [longitude, latitude] in degrees; nil when it is absent.
-func (o Object) LngLat(name string) *tracking.LngLat {
+// TimeOrNone reads a Time, or an empty text for none. Not ok when it is absent.
+func (o Object) TimeOrNone(name string) (TimeOrNone, bool) {
+	if s, ok := o.text(name); ok && s == "" {
+		return TimeOrNone{}, true
+	}
+	t, ok := o.Time(name)
+	return TimeOrNone{t}, ok
+}
+
+// LngLat reads [longitude, latitude] in degrees. Not ok when it is absent.
+func (o Object) LngLat(name string) (p tracking.LngLat, ok bool) {
 	s, ok := o.find(name)
 	if !ok {
-		return nil
+		return p, false
 	}
-	p, ok := o.doc.lngLat(s)
-	if !ok {
+	if p, ok = o.doc.lngLat(s); !ok {
 		o.Fail(name, "must be an array of two numbers, longitude (−180 to 180) and latitude (−90 to 90)")
-		return nil
 	}
-	return &p
+	return p, ok
 }
 
 func (d *document) lngLat(s span) (p tracking.LngLat, ok bool) {
@@ -257,19 +269,28 @@ func (d *document) lngLat(s span) (p tracking.LngLat, ok bool) {
 	return p, ok1 && ok2 && p.Valid()
 }
 
-// IsText and IsArray tell a member's kind where several are allowed.
-func (o Object) IsText(name string) bool {
+// TextOrPoint reads a text, or [longitude, latitude], which becomes the text "longitude,latitude".
+// Not ok when it is absent.
+func (o Object) TextOrPoint(name string) (string, bool) {
 	s, ok := o.find(name)
-	return ok && o.doc.b[s.from] == '"'
+	if !ok {
+		return "", false
+	}
+	if o.doc.b[s.from] != '[' {
+		return o.Text(name)
+	}
+	p, ok := o.LngLat(name)
+	if !ok {
+		return "", false
+	}
+	return decimal(p.Lng) + "," + decimal(p.Lat), true
 }
 
-// IsArray reports whether the member is there and an array.
-func (o Object) IsArray(name string) bool {
-	s, ok := o.find(name)
-	return ok && o.doc.b[s.from] == '['
-}
+// decimal writes a number in shortest decimals without exponent.
+func decimal(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
-// Object reads an object within this one. Not ok when it is absent. What is wrong in it shows in the Err of both.
+// Object reads an object within this one. Not ok when it is absent. What is wrong in it shows in
+// the Err of both.
 func (o Object) Object(name string) (Object, bool) {
 	s, ok := o.find(name)
 	if !ok {
@@ -284,7 +305,8 @@ func (o Object) Object(name string) (Object, bool) {
 	return in, true
 }
 
-// TextMap reads an object of strings, in which a null counts as absent; nil when it is absent, not nil when it is there.
+// TextMap reads an object of strings, in which a null counts as absent; nil when it is absent, not
+// nil when it is there.
 func (o Object) TextMap(name string) map[string]string {
 	in, ok := o.Object(name)
 	if !ok {
@@ -318,36 +340,90 @@ func (o Object) TextMap(name string) map[string]string {
 	return m
 }
 
-// Element is one element of an array whose elements are judged one by one. Its error is its own.
+// Texts reads an array of at most max strings. Not ok when it is absent.
+func (o Object) Texts(name string, max int) (list []string, ok bool) {
+	list, ok = o.Lookups(name, max)
+	if slices.ContainsFunc(list, func(s string) bool { return strings.Contains(s, "\x00") }) {
+		o.Fail(name, "must not hold the character U+0000")
+		return nil, false
+	}
+	return list, ok
+}
+
+// Lookups reads Texts that are looked up by, each of which may hold anything.
+func (o Object) Lookups(name string, max int) (list []string, ok bool) {
+	s, ok := o.find(name)
+	if !ok {
+		return nil, false
+	}
+	if o.doc.b[s.from] != '[' {
+		o.Fail(name, "must be an array")
+		return nil, false
+	}
+	elements, more := o.doc.elements(s, max)
+	if more {
+		o.Fail(name, "has more than "+strconv.Itoa(max)+" elements")
+		return nil, false
+	}
+	for _, e := range elements {
+		switch {
+		case o.doc.b[e.from] != '"':
+			o.Fail(name, "must hold texts only")
+			return nil, false
+		case o.doc.faulty(e):
+			o.Fail(name, "holds half of a surrogate pair")
+			return nil, false
+		}
+		list = append(list, o.doc.text(e))
+	}
+	return list, true
+}
+
+// List is an array whose elements are judged one by one.
+type List struct {
+	doc *document
+	at  span
+}
+
+// Element is one element of a List. Its error is its own.
 type Element struct {
 	doc *document
 	at  span
 }
 
-// Elements reads an array, at most max elements of it; more tells whether there are further ones. Not ok when it is absent.
-// What is wrong within an element is not an error of o, except that the whole body has to be JSON.
-func (o Object) Elements(name string, max int) (list []Element, more, ok bool) {
+// List reads an array. Not ok when it is absent. What is wrong within an element is not an error of
+// o, except that the whole body has to be JSON.
+func (o Object) List(name string) (List, bool) {
 	s, ok := o.find(name)
 	if !ok {
-		return nil, false, false
+		return List{}, false
 	}
 	if o.doc.b[s.from] != '[' {
 		o.Fail(name, "must be an array")
-		return nil, false, false
+		return List{}, false
 	}
-	spans, more := o.doc.elements(s, max)
 	*o.apart = append(*o.apart, s)
-	list = make([]Element, len(spans))
-	for i, e := range spans {
-		list[i] = Element{o.doc, e}
-	}
-	return list, more, true
+	return List{o.doc, s}, true
 }
 
-// Object reads the element as an object. Not ok when it is something else.
-func (e Element) Object() (Object, bool) {
+// Take gives at most max elements; more tells whether there are further ones.
+func (l List) Take(max int) (elements []Element, more bool) {
+	if l.doc == nil {
+		return nil, false
+	}
+	spans, more := l.doc.elements(l.at, max)
+	elements = make([]Element, len(spans))
+	for i, s := range spans {
+		elements[i] = Element{l.doc, s}
+	}
+	return elements, more
+}
+
+// Object reads the element as an object whose members are told of under path; "" for their bare
+// names. Not ok when it is something else.
+func (e Element) Object(path string) (Object, bool) {
 	if e.doc.b[e.at.from] != '{' {
 		return Object{}, false
 	}
-	return newObject(e.doc, e.at, ""), true
+	return newObject(e.doc, e.at, path), true
 }

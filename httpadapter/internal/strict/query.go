@@ -1,15 +1,19 @@
 package strict
 
 import (
+	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// A Query reads the parameters of a query string or of a form body by name. The first thing found wrong sticks, as in an [Object].
+// A Query reads the parameters of a query string or of a form body by name. The first thing found
+// wrong sticks, as in an [Object].
 type Query struct {
 	params []param
 	err    **tracking.Error
@@ -17,7 +21,8 @@ type Query struct {
 
 type param struct{ name, value string }
 
-// ParseQuery reads a query string. A semicolon, a bad escape and a parameter that comes twice are errors, whether anybody asks for it or not.
+// ParseQuery reads a query string. A semicolon, a bad escape and a parameter that comes twice are
+// errors, whether anybody asks for it or not.
 func ParseQuery(raw string) (Query, error) { return parseParams(raw, "query") }
 
 // ParseForm reads a body of application/x-www-form-urlencoded by the same rules.
@@ -25,7 +30,10 @@ func ParseForm(body string) (Query, error) { return parseParams(body, "form") }
 
 func parseParams(raw, what string) (Query, error) {
 	q := Query{err: new(*tracking.Error)}
-	malformed := &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " is malformed: it holds a semicolon or an incomplete % escape."}
+	malformed := &tracking.Error{
+		Code:    tracking.ErrInvalid,
+		Message: "The " + what + " is malformed: it holds a semicolon or an incomplete % escape.",
+	}
 	if strings.Contains(raw, ";") {
 		return q, malformed
 	}
@@ -60,7 +68,9 @@ func (q Query) Err() error {
 // Fail notes that the parameter is wrong. The message follows the parameter's name: "must be …".
 func (q Query) Fail(name, message string) {
 	if *q.err == nil {
-		*q.err = &tracking.Error{Code: tracking.ErrInvalid, Field: name, Message: "The parameter " + name + " " + message + "."}
+		*q.err = &tracking.Error{
+			Code: tracking.ErrInvalid, Field: name, Message: "The parameter " + name + " " + message + ".",
+		}
 	}
 }
 
@@ -111,17 +121,65 @@ func (q Query) Text(name string) (string, bool) {
 func validText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // Int reads plain decimal digits, from min to max. Not ok when it is absent.
-func (q Query) Int(name string, min, max int, message string) (int, bool) {
+func (q Query) Int(name string, min, max int) (int, bool) {
 	v, ok := q.optional(name)
 	if !ok {
 		return 0, false
 	}
 	n, ok := ParseInt(v)
 	if !ok || n < min || n > max {
-		q.Fail(name, message)
+		to := "to " + strconv.Itoa(max)
+		if max == math.MaxInt {
+			to = "on"
+		}
+		q.Fail(name, "must be a number from "+strconv.Itoa(min)+" "+to+", in plain digits")
 		return 0, false
 	}
 	return n, true
+}
+
+// Number reads the number of one of the words, which are only for the reader: 0 for the first. It
+// is 0, too, when it is absent.
+func (q Query) Number(name string, words []string) int {
+	v, ok := q.optional(name)
+	if !ok {
+		return 0
+	}
+	n, ok := ParseInt(v)
+	if !ok || n >= len(words) {
+		var each []string
+		for i, w := range words {
+			each = append(each, strconv.Itoa(i)+" ("+w+")")
+		}
+		q.Fail(name, "must be "+listed(each, "or"))
+		return 0
+	}
+	return n
+}
+
+// Words reads words out of those allowed, with commas between; nil when it is absent.
+func (q Query) Words(name string, allowed []string) (list []string) {
+	v, ok := q.optional(name)
+	if !ok {
+		return nil
+	}
+	for word := range strings.SplitSeq(v, ",") {
+		if !slices.Contains(allowed, word) {
+			q.Fail(name, "must be a list, with commas between, of "+listed(allowed, "and"))
+			return nil
+		}
+		list = append(list, word)
+	}
+	return list
+}
+
+// listed is "a, b and c".
+func listed(words []string, last string) string {
+	n := len(words) - 1
+	if n < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:n], ", ") + " " + last + " " + words[n]
 }
 
 // Bool reads true or false. Not ok when it is absent.
@@ -135,6 +193,28 @@ func (q Query) Bool(name string) (v, ok bool) {
 		return false, false
 	}
 	return s == "true", true
+}
+
+// True reads what is either asked for or not: true, or absent.
+func (q Query) True(name string) bool {
+	v, ok := q.Bool(name)
+	if ok && !v {
+		q.Fail(name, "must be true; leave it out instead")
+	}
+	return v
+}
+
+// Time reads an instant; see [ParseTime]. The zero time when it is absent.
+func (q Query) Time(name string) time.Time {
+	s, ok := q.optional(name)
+	if !ok {
+		return time.Time{}
+	}
+	at, ok := ParseTime(s)
+	if !ok {
+		q.Fail(name, "must be a time with its zone, such as 2026-03-14T10:30Z")
+	}
+	return at
 }
 
 // Position reads longitude,latitude; nil when it is absent.
@@ -151,8 +231,9 @@ func (q Query) Position(name string) *tracking.LngLat {
 	return &p
 }
 
-// Prefixed reads all parameters whose name begins with the prefix, by the rest of their names; nil when there are none.
-// They may neither be empty nor hold U+0000, and the field to blame is the prefix, because the rest is the caller's own word.
+// Prefixed reads all parameters whose name begins with the prefix, by the rest of their names; nil
+// when there are none. They may neither be empty nor hold U+0000, and the field to blame is the
+// prefix, because the rest is the caller's own word.
 func (q Query) Prefixed(prefix string) map[string]string {
 	var m map[string]string
 	for _, p := range q.params {

@@ -10,9 +10,10 @@ import (
 
 const timeMessage = `must be a time with its zone in ISO 8601, such as 2006-01-02T15:04Z`
 
-// ParseTime reads YYYY-MM-DDTHH:MM, with or without seconds and their fraction after a point, and then Z or an offset ±HH:MM.
-// The result is in UTC, cut to whole milliseconds. Dates that no calendar has, 24:00, leap seconds and instants outside of the years 1 to 9999 are refused,
-// and so is the very first instant of year 1, which is Go's zero time.
+// ParseTime reads YYYY-MM-DDTHH:MM, with or without seconds and their fraction after a point, and
+// then Z or an offset ±HH:MM. The result is in UTC, cut to whole milliseconds. Dates that no
+// calendar has, 24:00, leap seconds and instants outside of the years 1 to 9999 are refused, and so
+// is the very first instant of year 1, which is Go's zero time.
 //
 // time.Parse is not used: it takes a comma before the fraction and a one-digit hour.
 func ParseTime(s string) (time.Time, bool) {
@@ -49,7 +50,8 @@ func ParseTime(s string) (time.Time, bool) {
 	var east time.Duration
 	switch {
 	case s == "Z":
-	case len(s) == 6 && (s[0] == '+' || s[0] == '-') && isDigit(s[1]) && isDigit(s[2]) && s[3] == ':' && isDigit(s[4]) && isDigit(s[5]):
+	case len(s) == 6 && (s[0] == '+' || s[0] == '-') && isDigit(s[1]) && isDigit(s[2]) && s[3] == ':' &&
+		isDigit(s[4]) && isDigit(s[5]):
 		h, m := number(s[1:3]), number(s[4:6])
 		if h > 23 || m > 59 {
 			return time.Time{}, false
@@ -103,7 +105,8 @@ func ParsePosition(s string) (p tracking.LngLat, ok bool) {
 	return p, true
 }
 
-// parseFloat reads a JSON number. strconv alone takes hexadecimals, underscores, infinities and a plus sign too.
+// parseFloat reads a JSON number. strconv alone takes hexadecimals, underscores, infinities and a
+// plus sign too.
 func parseFloat(s string) (float64, bool) {
 	p := parser{b: []byte(s)}
 	if c := p.peek(); c != '-' && !isDigit(c) {

@@ -68,8 +68,12 @@ test('a feed whose place is lost says so', async () => {
 });
 
 test('a token that is revoked ends it', async () => {
-  const r = await run('', [new Response('{}', { status: 401 })]);
+  const refused = () => Response.json({ success: false, message: 'no' }, { status: 401 });
+  const r = await run('', [refused(), refused()]);
   assert.deepEqual(r.log, ['revoked']);
+  const page = () => new Response('<html>sign in</html>', { status: 401 });
+  const proxy = await run('', [page(), page(), page()]);
+  assert.ok(!proxy.log.includes('revoked'), 'a page of something in between ends nothing');
 });
 
 test('notices', () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import type { Fix } from '../src/driver/model';
-import { Alarm, Positions } from '../src/driver/position';
+import { Positions } from '../src/driver/position';
+import { Alarm } from '../src/shared/alarm';
 
 /** A phone whose sensors say what the test says. */
 function phone(t: TestContext, offset = 0, secure = true) {
@@ -11,6 +12,7 @@ function phone(t: TestContext, offset = 0, secure = true) {
   let moved: PositionCallback | null = null;
   let failed: PositionErrorCallback | null = null;
   let asked = 0;
+  let open: { ok: PositionCallback; bad: PositionErrorCallback } | null = null;
   const geolocation = {
     watchPosition: (ok: PositionCallback, bad: PositionErrorCallback) => {
       moved = ok;
@@ -18,7 +20,10 @@ function phone(t: TestContext, offset = 0, secure = true) {
       return 1;
     },
     clearWatch: () => (moved = failed = null),
-    getCurrentPosition: () => void asked++,
+    getCurrentPosition: (ok: PositionCallback, bad: PositionErrorCallback) => {
+      asked++;
+      open = { ok, bad };
+    },
   } as unknown as Geolocation;
   const fixes: (Fix & { first: boolean })[] = [];
   let alive = 0;
@@ -30,6 +35,22 @@ function phone(t: TestContext, offset = 0, secure = true) {
     watched: () => moved !== null,
     at: (lng: number, more: Partial<GeolocationCoordinates> = {}, timestamp = Date.now()) =>
       moved?.({ timestamp, coords: { longitude: lng, latitude: 50, accuracy: 5, speed: null, heading: null, ...more } } as GeolocationPosition),
+    /** Answers what was asked last, if it was not answered yet. */
+    answer: (how: (ask: { found(lng: number, timestamp: number): void; lost(code: number): void }) => void) => {
+      const ask = open;
+      open = null;
+      if (!ask) return;
+      how({
+        found: (lng, timestamp) => ask.ok({ timestamp, coords: { longitude: lng, latitude: 50, accuracy: 5, speed: null, heading: null } } as GeolocationPosition),
+        lost: (code) => ask.bad({ code, PERMISSION_DENIED: 1 } as GeolocationPositionError),
+      });
+    },
+    /** Lets seconds go by, each by itself: the clock that timers see does not stand still while many of them are due. */
+    wait: (seconds: number) => {
+      for (let s = 0; s < seconds; s++) t.mock.timers.tick(1000);
+    },
+    /** The browser has given up the watch, as it does with one that is refused. */
+    over: () => void (moved = failed = null),
     fail: (code: number) => failed?.({ code, PERMISSION_DENIED: 1 } as GeolocationPositionError),
   };
 }
@@ -71,15 +92,41 @@ test('off duty nothing is watched; on duty again the first position counts, also
   assert.deepEqual(h.fixes.map((f) => f.first), [true, true]);
 });
 
-test('one who stands still is heard of once a minute', (t) => {
+test('one who stands still is heard of once a minute, on a trip twice, also where no position is found', (t) => {
+  for (const [trip, minutes, want] of [[false, 10, 10], [true, 10, 20]] as const) {
+    const h = phone(t);
+    h.p.set(true, trip);
+    h.at(10);
+    for (let s = 0; s < minutes * 60; s++) {
+      t.mock.timers.tick(1000);
+      h.answer((ask) => ask.found(10, Date.now() - 120_000)); // the phone tells the same old position
+    }
+    assert.equal(h.fixes.length, 1 + want, `trip: ${trip}`);
+    const gaps = h.fixes.slice(1).map((f, i) => Date.parse(f.time) - Date.parse(h.fixes[i]!.time));
+    assert.ok(Math.max(...gaps) <= (trip ? 35_000 : 65_000), `gaps of ${gaps}`);
+    assert.equal(h.counts().alive, 0, 'a fix is a sign of life');
+    for (let s = 0; s < 120; s++) {
+      t.mock.timers.tick(1000);
+      h.answer((ask) => ask.lost(3));
+    }
+    assert.equal(h.counts().alive, trip ? 4 : 2);
+    h.p.set(false, false);
+    const before = h.counts();
+    t.mock.timers.tick(300_000);
+    assert.deepEqual(h.counts(), before);
+    t.mock.timers.reset();
+  }
+});
+
+test('a phone that takes long to find itself is not asked twice at once', (t) => {
   const h = phone(t);
-  h.p.set(true, false);
+  h.p.set(true, true);
   h.at(10);
-  t.mock.timers.tick(60_000);
-  assert.deepEqual(h.counts(), { asked: 1, alive: 1 });
-  h.p.set(false, false);
-  t.mock.timers.tick(300_000);
-  assert.deepEqual(h.counts(), { asked: 1, alive: 1 });
+  h.wait(300);
+  assert.deepEqual(h.counts(), { asked: 1, alive: 9 }, 'it is heard of all the while');
+  h.answer((ask) => ask.lost(3));
+  t.mock.timers.tick(30_000);
+  assert.equal(h.counts().asked, 2);
 });
 
 test('a position that is not allowed', (t) => {
@@ -93,6 +140,43 @@ test('a position that is not allowed', (t) => {
   t.mock.timers.tick(61_000);
   h.fail(2);
   assert.equal(h.p.status, 'unavailable');
+});
+
+test('leave that is given later is used, and the watch is a new one', (t) => {
+  for (const ask of ['again', 'beat'] as const) {
+    const h = phone(t);
+    h.p.set(true, false);
+    h.at(10);
+    h.fail(1);
+    h.over();
+    if (ask === 'again') {
+      h.p.again();
+      assert.equal(h.p.status, 'wait');
+    } else {
+      t.mock.timers.tick(65_000);
+      h.answer((a) => a.found(10, Date.now()));
+      assert.equal(h.p.status, 'ok');
+    }
+    assert.ok(h.watched(), ask);
+    t.mock.timers.tick(10_000);
+    h.at(11);
+    assert.equal(h.p.status, 'ok');
+    assert.equal(h.fixes.at(-1)!.lnglat[0], 11);
+    h.p.set(false, false);
+    h.p.again();
+    assert.equal(h.watched(), false, 'off duty there is nothing to try');
+    t.mock.timers.reset();
+  }
+});
+
+test('a driver without any position is heard of all the same', (t) => {
+  const h = phone(t, 0, false);
+  h.p.set(true, false);
+  h.wait(600);
+  assert.deepEqual(h.counts(), { asked: 0, alive: 10 });
+  h.p.set(false, false);
+  h.wait(600);
+  assert.deepEqual(h.counts(), { asked: 0, alive: 10 });
 });
 
 test('over plain http no position is asked for, and the driver is not blamed', (t) => {
@@ -118,9 +202,31 @@ test('neither sound nor vibration before a touch', () => {
   for (const [activation, want] of [[{ hasBeenActive: false }, 0], [{ hasBeenActive: true }, 1], [undefined, 1]] as const) {
     sounds = shaken = 0;
     Object.defineProperty(globalThis, 'navigator', { value: { userActivation: activation, vibrate: () => shaken++ }, configurable: true });
-    const alarm = new Alarm();
+    const alarm = new Alarm(() => {});
     alarm.arm();
     alarm.ring();
+    assert.equal(alarm.sound, 'touch', 'a sound that does not run yet is not promised');
     assert.deepEqual([sounds, shaken], [want, want], JSON.stringify(activation));
   }
+});
+
+test('the sound is there once it runs, and not before', async () => {
+  let changes = 0;
+  class Sound {
+    state = 'suspended';
+    onstatechange: (() => void) | null = null;
+    async resume() {
+      this.state = 'running';
+    }
+  }
+  Object.defineProperty(globalThis, 'navigator', { value: { userActivation: { hasBeenActive: true } }, configurable: true });
+  Object.defineProperty(globalThis, 'AudioContext', { value: Sound, configurable: true });
+  const alarm = new Alarm(() => changes++);
+  assert.equal(alarm.sound, 'touch');
+  alarm.arm();
+  await Promise.resolve();
+  assert.equal(alarm.sound, 'on');
+  assert.ok(changes > 0);
+  Object.defineProperty(globalThis, 'AudioContext', { value: undefined, configurable: true });
+  assert.equal(new Alarm(() => {}).sound, 'none');
 });

@@ -28,7 +28,10 @@ func newCrowd() *crowd {
 	c := &crowd{ids: make([]tracking.DriverID, million), at: make([]tracking.LngLat, million)}
 	for i := range million {
 		c.ids[i], c.at[i] = driverID(i), city(r)
-		d := tracking.Driver{ID: c.ids[i], Available: true, Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: c.at[i], Time: epoch}}}
+		d := tracking.Driver{
+			ID: c.ids[i], Available: true,
+			Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: c.at[i], Time: epoch}},
+		}
 		c.all.Put(d)
 		switch i % 100 {
 		case 0:
@@ -36,7 +39,7 @@ func newCrowd() *crowd {
 			d.Silent = true
 		default:
 			d.Available = i%2 == 0
-			d.OpenTasks = 1 + i%3
+			d.Route = route(1 + i%3)
 		}
 		c.few.Put(d)
 		p := [2]float64{c.at[i].Lng, c.at[i].Lat}
@@ -54,7 +57,8 @@ func step(r *rand.Rand, p tracking.LngLat) tracking.LngLat {
 	return tracking.LngLat{Lng: p.Lng + (r.Float64()-0.5)*5e-4, Lat: p.Lat + (r.Float64()-0.5)*5e-4}
 }
 
-// BenchmarkNearest looks for 10 of a million drivers, and moves one, beside the same with a bare R-tree.
+// BenchmarkNearest looks for 10 of a million drivers, and moves one, beside the same with a bare
+// R-tree.
 func BenchmarkNearest(b *testing.B) {
 	c := sync.OnceValue(newCrowd)
 	offer := tracking.Offer{MaxOpen: 1, SeenSince: epoch, Limit: 10}
@@ -99,7 +103,10 @@ func BenchmarkNearest(b *testing.B) {
 			p := city(r)
 			q := [2]float64{p.Lng, p.Lat}
 			n := 0
-			t.Nearby(rtree.BoxDist[float64, int](q, q, nil), func(_, _ [2]float64, _ int, _ float64) bool { n++; return n < 10 })
+			t.Nearby(rtree.BoxDist[float64, int](q, q, nil), func(_, _ [2]float64, _ int, _ float64) bool {
+				n++
+				return n < 10
+			})
 		}
 	})
 	b.Run("raw: rtree Search of a box with 20", func(b *testing.B) {
@@ -108,7 +115,8 @@ func BenchmarkNearest(b *testing.B) {
 		for b.Loop() {
 			p := city(r)
 			n := 0
-			t.Search([2]float64{p.Lng - half, p.Lat - half}, [2]float64{p.Lng + half, p.Lat + half}, func(_, _ [2]float64, _ int) bool { n++; return true })
+			t.Search([2]float64{p.Lng - half, p.Lat - half}, [2]float64{p.Lng + half, p.Lat + half},
+				func(_, _ [2]float64, _ int) bool { n++; return true })
 		}
 	})
 	b.Run("move", func(b *testing.B) {
@@ -141,7 +149,9 @@ func BenchmarkNearest(b *testing.B) {
 			r := rand.New(rand.NewPCG(9, uint64(b.N)))
 			for pb.Next() {
 				i := r.IntN(million)
-				x.Move(c().ids[i], tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: step(r, c().at[i]), Time: epoch}})
+				x.Move(c().ids[i], tracking.Position{
+					SeenAt: epoch, Fix: tracking.Fix{LngLat: step(r, c().at[i]), Time: epoch},
+				})
 				x.Near(city(r), nearby.Filter{}, 0, 10, nil)
 			}
 		})
@@ -156,7 +166,10 @@ func BenchmarkSpread(b *testing.B) {
 			r := rand.New(rand.NewPCG(1, 2))
 			var x nearby.Index
 			for i := range 100_000 {
-				x.Put(tracking.Driver{ID: tracking.DriverID(fmt.Sprint(i)), Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(r), Time: epoch}}})
+				x.Put(tracking.Driver{
+					ID:       tracking.DriverID(fmt.Sprint(i)),
+					Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(r), Time: epoch}},
+				})
 			}
 			for b.Loop() {
 				x.Near(gen(r), nearby.Filter{}, 0, 10, nil)

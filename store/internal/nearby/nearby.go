@@ -1,7 +1,9 @@
-// Package nearby is the index of drivers that the stores share: who is nearest to a place, who may be offered a task there, and who has fallen silent.
+// Package nearby is the index that the stores share: which driver is nearest to a place, may be
+// offered a task there, or has fallen silent, and which tasks wait for a driver who is there.
 //
-// An [Index] holds the drivers of one application. A store puts a driver into it whenever the row changes ([Index.Put]), tells it of fixes
-// ([Index.Move]), and takes out who is deleted ([Index.Remove]); rows stay the truth, the index holds no more than it needs to answer:
+// An [Index] holds the drivers and the waiting tasks of one application. A store puts a driver into
+// it whenever the row changes ([Index.Put]), tells it of fixes ([Index.Move]), and takes out who is
+// deleted ([Index.Remove]); rows stay the truth, the index holds no more than it needs to answer:
 //
 //	var x nearby.Index
 //	x.Put(driver)                                     // after a commit
@@ -9,18 +11,35 @@
 //	hits := x.Near(at, nearby.Filter{}, 0, 21, nil)   // page 1 of 20, and whether there is more
 //	hits = x.Offers(offer, nil)                       // candidates for automatic assignment
 //	late := x.Silent(before, 100)                     // for tracking.DueSilence
+//	x.PutTask(task)                                   // after a commit
+//	ids := x.Matches(query)                           // waiting tasks that somebody could take
 //
-// Results are exact: their order is ([tracking.Distance], id) to the last bit, on the whole sphere, ±180° and the poles included.
+// Results are exact: their order is ([tracking.Distance], id), of offers ([tracking.Distance], open
+// tasks, id), to the last bit, on the whole sphere, ±180° and the poles included.
 //
 // # How it works
 //
-// Each driver with a position is in exactly one R-tree, chosen by what the driver may be asked for: off duty, silent, or on offer with 0, 1, 2 … open tasks.
-// A move touches one tree; a query looks only into the trees that can hold an answer, so that a single idle driver among a million busy ones
-// is found as fast as a crowd would be. A changed limit of open tasks changes which trees are looked at, and nothing in them.
+// Each driver with a position is in exactly one R-tree, chosen by what the driver may be asked for:
+// off duty, silent, or on offer with 0, 1, 2 … open tasks. A move touches one tree; a query looks
+// only into the trees that can hold an answer, so that a single idle driver among a million busy
+// ones is found as fast as a crowd would be. A changed limit of open tasks changes which trees are
+// looked at, and nothing in them. Who has a limit of his own is in one of two further trees, by
+// whether he has come to it: whatever the query's limit is, the one holds only whom it may find,
+// and the other nobody.
 //
-// An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps them in a heap. A range search needs neither.
-// So a query searches a box that surely covers a circle around the place; if at least k drivers lie within the circle, the k nearest are among them.
-// The radius starts from what earlier queries of the same kind needed, and is bracketed until the circle holds enough but not too many.
+// A task may require properties of its driver. The drivers on duty stand in a list for each
+// property that they have, so that the few who have a rare one are found without a look at the
+// others; and tasks that require the same stand together, so that those which a driver can't take
+// cost him one comparison, however many wait.
+//
+// An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps
+// them in a heap. A range search needs neither. So a query searches a box that surely covers a
+// circle around the place; if at least k drivers lie within the circle, the k nearest are among
+// them. The radius starts from what earlier queries of the same kind needed, and is bracketed until
+// the circle holds enough but not too many.
+//
+// No radius tells apart drivers in one spot, as at a depot. Where there are many they are in the
+// R-tree as one, and in order of their own.
 package nearby
 
 import (
@@ -36,31 +55,47 @@ import (
 const (
 	offDuty   = iota // not available
 	silent           // available, but not heard of
-	onOffer          // available and heard of, with no open task; the next trees are those with 1, 2, …
+	full             // available and heard of, with as many open tasks as his own limit allows
+	limited          // with fewer than his own limit allows: the first tree of those on offer
+	onOffer          // without a limit of his own and with no open task; the next trees are those with 1, 2, …
 	manyTasks = onOffer + 8
 	numTrees  = manyTasks + 1 // the last holds those with 8 open tasks or more
 )
 
-// Index is the index of one application's drivers. The zero Index is empty and ready. All its methods may be called at once from many goroutines;
-// each is atomic, and sees every change that returned before it began.
+// Index is the index of one application's drivers and waiting tasks. The zero Index is empty and
+// ready. All its methods may be called at once from many goroutines; each is atomic, and sees every
+// change that returned before it began.
 type Index struct {
 	mu      sync.RWMutex
 	drivers map[tracking.DriverID]*entry
 	trees   [numTrees]rtree.RTreeG[*entry]
+	located [numTrees]int // drivers in each
+	crowds  map[spot]*crowd
+	placed  int // drivers put into trees so far
+	traits  map[property]*trait
 	silence silenceQueue
+	waiting backlog
 
-	// hints holds, for each kind of query, the radius in metres (as float bits) in which the last one would have found one driver on average.
+	// No driver in the silence queue was heard of later (UTC ms).
+	farthest int64
+
+	matching sync.Mutex // taken before mu
+	matches  matches
+
+	// hints holds, for each kind of query, the radius in metres (as float bits) in which the last
+	// one would have found one driver on average.
 	hints   [numHints]atomic.Uint64
 	scratch sync.Pool // of *search
 }
 
-// Kinds of queries that have a hint of their own, because they look into different crowds. Offers with a limit of 1, 2, … open tasks follow.
+// Kinds of queries that have a hint of their own, because they look into different crowds. Offers
+// with a limit of 1, 2, … open tasks follow.
 const (
 	hintAll = iota
 	hintAvailable
 	hintUnavailable
 	hintOffers // without a limit
-	numHints   = hintOffers + 1 + numTrees - onOffer
+	numHints   = hintOffers + 1 + numTrees - limited
 )
 
 // entry is what the index knows of a driver.
@@ -69,14 +104,39 @@ type entry struct {
 	at   [2]float64 // longitude, latitude
 	tree int        // the tree that the driver belongs to
 
-	located bool  // there is a position, and the driver is in that tree
-	open    int   // open tasks
-	seen    int64 // last sign of life, UTC ms
-	duty    int64 // when the availability last changed, UTC ms
+	located        bool // there is a position, and the driver is in that tree …
+	queued         bool // to be looked at by Matches
+	inSilenceQueue bool // available and not silent
 
-	watched bool  // available and not silent: in the silence queue
-	due     int64 // what the silence queue goes by; never later than lastHeard
-	slot    int   // the place in that queue
+	crowd  *crowd // … as one of these; nil: on his own
+	stands *crowd // this is no driver but stands in the tree for a crowd
+	open   int    // open tasks
+	rare   *rare  // nil for most
+	seen   int64  // last sign of life, UTC ms
+	duty   int64  // when the availability last changed, UTC ms
+
+	due  int64 // what the silence queue goes by; never later than lastHeard
+	slot int   // the place in that queue
+}
+
+// rare is what most drivers do not have.
+type rare struct {
+	limited bool // by a number of open tasks of his own; negative: by none
+	limit   int
+	traits  []held
+	listed  bool // among the holders of his traits
+}
+
+// room is how many more tasks the driver, who is on offer, may get where so many open ones are the
+// limit of who has none of his own; negative: any number.
+func (e *entry) room(most int) int {
+	if e.tree == limited {
+		most = e.rare.limit
+	}
+	if most < 0 {
+		return -1
+	}
+	return max(most-e.open, 0)
 }
 
 // lastHeard is the moment from which silence is counted, UTC ms.
@@ -89,7 +149,8 @@ func (x *Index) Len() int {
 	return len(x.drivers)
 }
 
-// Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, OpenTasks and Position are read.
+// Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, Route,
+// MaxOpenTasks, Properties and Position are read.
 func (x *Index) Put(d tracking.Driver) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -101,44 +162,95 @@ func (x *Index) Put(d tracking.Driver) {
 		e = &entry{id: d.ID}
 		x.drivers[d.ID] = e
 	}
-	e.open = d.OpenTasks
+	was := *e
+	open := d.OpenTasks()
+	if e.crowd != nil && e.open != open { // whose order goes by it
+		x.leave(e)
+		e.located = false
+	}
+	e.open = open
 	e.seen, e.duty = d.Position.SeenAt.UnixMilli(), d.DutyAt.UnixMilli()
-	x.place(e, treeOf(d), d.Position)
-	x.watch(e, d.Available && !d.Silent)
+	other := x.setRare(e, d)
+	x.place(e, treeOf(d, open), d.Position)
+	x.list(e)
+	x.queueSilence(e, d.Available && !d.Silent)
+	x.stir(&was, e, other)
+}
+
+// setRare notes what most drivers do not have, and reports whether the properties are others than
+// before.
+func (x *Index) setRare(e *entry, d tracking.Driver) (other bool) {
+	if e.rare == nil && d.MaxOpenTasks == nil && len(d.Properties) == 0 {
+		return false
+	}
+	if e.rare == nil {
+		e.rare = new(rare)
+	}
+	if e.rare.limited = d.MaxOpenTasks != nil; e.rare.limited {
+		e.rare.limit = *d.MaxOpenTasks
+	}
+	return x.setTraits(e, d.Properties)
 }
 
 // place puts e into a tree at a position, or into none.
 func (x *Index) place(e *entry, tree int, p tracking.Position) {
 	at := [2]float64{p.Fix.LngLat.Lng, p.Fix.LngLat.Lat}
 	located := p.Located()
-	switch {
-	case e.located && located && e.tree == tree:
-		if e.at != at {
-			x.trees[tree].Replace(e.at, e.at, e, at, at, e)
-		}
-	default:
-		if e.located {
-			x.trees[e.tree].Delete(e.at, e.at, e)
-		}
-		if located {
-			x.trees[tree].Insert(at, at, e)
-		}
+	if e.located && located && e.tree == tree && e.at == at {
+		return
+	}
+	if e.located && located && e.tree == tree && e.crowd == nil && x.crowds[spot{tree, at}] == nil {
+		x.trees[tree].Replace(e.at, e.at, e, at, at, e)
+		e.at = at
+		x.mayCrowd(e)
+		return
+	}
+	if e.located {
+		x.leave(e)
 	}
 	e.tree, e.at, e.located = tree, at, located
+	if located {
+		x.enter(e)
+	}
+}
+
+// enter puts e into its tree, and leave takes it out.
+func (x *Index) enter(e *entry) {
+	x.located[e.tree]++
+	if c := x.crowds[spot{e.tree, e.at}]; c != nil {
+		c.add(e)
+		return
+	}
+	x.trees[e.tree].Insert(e.at, e.at, e)
+	x.mayCrowd(e)
+}
+
+func (x *Index) leave(e *entry) {
+	x.located[e.tree]--
+	if e.crowd == nil {
+		x.trees[e.tree].Delete(e.at, e.at, e)
+		return
+	}
+	x.leaveCrowd(e)
 }
 
 // treeOf says which tree a driver belongs to.
-func treeOf(d tracking.Driver) int {
+func treeOf(d tracking.Driver, open int) int {
 	switch {
 	case !d.Available:
 		return offDuty
 	case d.Silent:
 		return silent
+	case d.MaxOpenTasks != nil && *d.MaxOpenTasks >= 0 && open >= *d.MaxOpenTasks:
+		return full
+	case d.MaxOpenTasks != nil:
+		return limited
 	}
-	return min(onOffer+max(d.OpenTasks, 0), manyTasks)
+	return min(onOffer+open, manyTasks)
 }
 
-// Move tells the index where a driver is and when last heard of. A driver that it does not hold is ignored.
+// Move tells the index where a driver is and when last heard of. A driver that it does not hold is
+// ignored.
 func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -146,9 +258,12 @@ func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
 	if e == nil {
 		return
 	}
+	was := *e
 	e.seen = p.SeenAt.UnixMilli()
-	x.watch(e, e.watched)
+	x.queueSilence(e, e.inSilenceQueue)
 	x.place(e, e.tree, p)
+	x.list(e)
+	x.stir(&was, e, false)
 }
 
 // Remove takes a driver out. One that is not there is ignored.
@@ -160,6 +275,10 @@ func (x *Index) Remove(id tracking.DriverID) {
 		return
 	}
 	x.place(e, e.tree, tracking.Position{})
-	x.watch(e, false)
+	x.list(e)
+	if e.rare != nil {
+		x.setTraits(e, nil)
+	}
+	x.queueSilence(e, false)
 	delete(x.drivers, id)
 }

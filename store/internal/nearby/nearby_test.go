@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -29,9 +30,13 @@ func worlds() map[string]func(*rand.Rand) tracking.LngLat {
 		"sphere": func(r *rand.Rand) tracking.LngLat {
 			return at(r.Float64()*360-180, math.Asin(2*r.Float64()-1)*180/math.Pi)
 		},
-		"north pole": func(r *rand.Rand) tracking.LngLat { return at(r.Float64()*360-180, 90-r.Float64()*r.Float64()*3) },
-		"south pole": func(r *rand.Rand) tracking.LngLat { return at(r.Float64()*360-180, -90+r.Float64()*r.Float64()*3) },
-		"at a pole":  func(r *rand.Rand) tracking.LngLat { return at(r.Float64()*360-180, float64(r.IntN(2)*180-90)) },
+		"north pole": func(r *rand.Rand) tracking.LngLat {
+			return at(r.Float64()*360-180, 90-r.Float64()*r.Float64()*3)
+		},
+		"south pole": func(r *rand.Rand) tracking.LngLat {
+			return at(r.Float64()*360-180, -90+r.Float64()*r.Float64()*3)
+		},
+		"at a pole": func(r *rand.Rand) tracking.LngLat { return at(r.Float64()*360-180, float64(r.IntN(2)*180-90)) },
 		"seam": func(r *rand.Rand) tracking.LngLat {
 			lng := 179 + r.Float64()*2
 			if lng > 180 {
@@ -45,10 +50,17 @@ func worlds() map[string]func(*rand.Rand) tracking.LngLat {
 			s := math.Pow(10, -1-3*r.Float64())
 			return at(lng+r.NormFloat64()*s, lat+r.NormFloat64()*s)
 		},
+		"seam ties": func(r *rand.Rand) tracking.LngLat {
+			return at([]float64{180, -180, 179.9, -179.9, 179.99999, -179.99999}[r.IntN(6)], float64(r.IntN(3)-1))
+		},
+		"pole ties": func(r *rand.Rand) tracking.LngLat {
+			return at(float64(r.IntN(24)*15-180), []float64{90, -90, 89, -89, 89.999999}[r.IntN(5)])
+		},
 		"one spot":     func(r *rand.Rand) tracking.LngLat { return at(13.4, 52.5) },
 		"three spots":  func(r *rand.Rand) tracking.LngLat { return at(13.4+float64(r.IntN(3))*1e-4, 52.5) },
 		"grid":         func(r *rand.Rand) tracking.LngLat { return at(float64(r.IntN(20)), float64(r.IntN(20))) },
 		"nearly a dot": func(r *rand.Rand) tracking.LngLat { return at(13.4+r.Float64()*1e-9, 52.5+r.Float64()*1e-9) },
+		"two names":    func(r *rand.Rand) tracking.LngLat { return at(float64(r.IntN(2)*360-180), 7) },
 		"antipodes": func(r *rand.Rand) tracking.LngLat {
 			return at(float64(r.IntN(2)*180)-90+r.NormFloat64()*1e-6, r.NormFloat64()*1e-6)
 		},
@@ -62,7 +74,7 @@ func (ref reference) list(at tracking.LngLat, keep func(tracking.Driver) bool) [
 	var hits []nearby.Hit
 	for _, d := range ref {
 		if p := d.Position.Fix.LngLat; d.Position.Located() && keep(d) {
-			hits = append(hits, nearby.Hit{ID: d.ID, Distance: tracking.Distance(at, p), At: p})
+			hits = append(hits, nearby.Hit{ID: d.ID, Distance: tracking.Distance(at, p), At: p, OpenTasks: d.OpenTasks()})
 		}
 	}
 	slices.SortFunc(hits, func(a, b nearby.Hit) int {
@@ -71,7 +83,17 @@ func (ref reference) list(at tracking.LngLat, keep func(tracking.Driver) bool) [
 	return hits
 }
 
-func (ref reference) near(at tracking.LngLat, f nearby.Filter, offset, limit int, keep func(tracking.DriverID) bool) []nearby.Hit {
+// byLoad puts those equally near in order of their open tasks, and leaves the order otherwise.
+func byLoad(hits []nearby.Hit) []nearby.Hit {
+	slices.SortStableFunc(hits, func(a, b nearby.Hit) int {
+		return cmp.Or(cmp.Compare(a.Distance, b.Distance), cmp.Compare(a.OpenTasks, b.OpenTasks))
+	})
+	return hits
+}
+
+func (ref reference) near(
+	at tracking.LngLat, f nearby.Filter, offset, limit int, keep func(tracking.DriverID) bool,
+) []nearby.Hit {
 	hits := ref.list(at, func(d tracking.Driver) bool {
 		return (f.Available == nil || *f.Available == d.Available) && (keep == nil || keep(d.ID))
 	})
@@ -80,10 +102,26 @@ func (ref reference) near(at tracking.LngLat, f nearby.Filter, offset, limit int
 
 func (ref reference) offers(o tracking.Offer) []nearby.Hit {
 	hits := ref.list(o.At, func(d tracking.Driver) bool {
-		return d.Available && !d.Silent && (o.MaxOpen < 0 || d.OpenTasks < o.MaxOpen) && !d.Position.SeenAt.Before(o.SeenSince) &&
-			!slices.Contains(o.Exclude, d.ID) && (o.Within == 0 || tracking.Distance(o.At, d.Position.Fix.LngLat) <= o.Within)
+		limit := o.MaxOpen
+		if d.MaxOpenTasks != nil {
+			limit = *d.MaxOpenTasks
+		}
+		return d.Available && !d.Silent && (o.Full || limit < 0 || d.OpenTasks() < limit) &&
+			hasAll(d.Properties, o.Requires) &&
+			!d.Position.SeenAt.Before(o.SeenSince) &&
+			!slices.Contains(o.Exclude, d.ID) &&
+			(o.Within == 0 || tracking.Distance(o.At, d.Position.Fix.LngLat) <= o.Within)
 	})
-	return cut(hits, 0, o.Limit)
+	return cut(byLoad(hits), 0, o.Limit)
+}
+
+func hasAll(properties, required map[string]string) bool {
+	for k, v := range required {
+		if got, ok := properties[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
 }
 
 func (ref reference) silent(before time.Time, limit int) []nearby.Silence {
@@ -111,15 +149,39 @@ func cut[T any](list []T, offset, limit int) []T {
 	return list
 }
 
-// randomDriver makes a driver in some state. Few distinct times and counts, so that ties are common.
+// randomDriver makes a driver in some state. Few distinct times and counts, so that ties are
+// common.
 func randomDriver(r *rand.Rand, id tracking.DriverID, at tracking.LngLat) tracking.Driver {
-	d := tracking.Driver{ID: id, Available: r.IntN(4) > 0, OpenTasks: []int{0, 0, 0, 1, 1, 2, 7, 8, 9, 30}[r.IntN(10)]}
+	d := tracking.Driver{ID: id, Available: r.IntN(4) > 0, Route: route([]int{0, 0, 0, 1, 1, 2, 7, 8, 9, 30}[r.IntN(10)])}
 	d.Silent = d.Available && r.IntN(5) == 0
 	if r.IntN(8) > 0 {
 		d.DutyAt = randomTime(r)
 	}
 	d.Position = randomPosition(r, at)
+	if r.IntN(4) == 0 {
+		d.MaxOpenTasks = new([]int{-1, 0, 1, 2, 8, 30, 31}[r.IntN(7)])
+	}
+	if r.IntN(3) == 0 {
+		d.Properties = randomProperties(r)
+	}
 	return d
+}
+
+// randomProperties are of few kinds, some of them rare.
+func randomProperties(r *rand.Rand) map[string]string {
+	m := map[string]string{}
+	for range r.IntN(4) {
+		m[[]string{"a", "b", "ab", ""}[r.IntN(4)]] = []string{"", "b", "x", fmt.Sprint(r.IntN(30))}[r.IntN(4)]
+	}
+	return m
+}
+
+// route is a route of n tasks.
+func route(n int) (stops []tracking.Stop) {
+	for i := range n {
+		stops = append(stops, tracking.Stop{TaskID: tracking.TaskID(fmt.Sprint(i)), Leg: tracking.LegDrop})
+	}
+	return stops
 }
 
 func randomPosition(r *rand.Rand, at tracking.LngLat) tracking.Position {
@@ -137,6 +199,7 @@ func randomTime(r *rand.Rand) time.Time { return epoch.Add(time.Duration(r.IntN(
 
 func driverID(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprint("d", i)) }
 
+// TestAgainstBruteForce plays random changes and asks an index and a plain list the same.
 func TestAgainstBruteForce(t *testing.T) {
 	all := worlds()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
@@ -151,7 +214,7 @@ func TestAgainstBruteForce(t *testing.T) {
 					x.Put(d)
 					ref[d.ID] = d
 				}
-				for range 80 {
+				for range rounds(80) {
 					change(r, &x, ref, n, gen)
 					at := gen(r)
 					if r.IntN(8) == 0 {
@@ -162,6 +225,14 @@ func TestAgainstBruteForce(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rounds is n with TRACKING_LONG=1, and a part of it without.
+func rounds(n int) int {
+	if os.Getenv("TRACKING_LONG") == "1" {
+		return n
+	}
+	return n * 2 / 5
 }
 
 // change does one random thing to both.
@@ -190,7 +261,8 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	t.Helper()
 	yes, no := true, false
 	f := nearby.Filter{Available: []*bool{nil, nil, &yes, &no}[r.IntN(4)]}
-	offset, limit := []int{0, 0, 0, 5, n / 2, n + 3, math.MaxInt}[r.IntN(7)], []int{0, 1, 3, 10, 50, 2 * n, math.MaxInt}[r.IntN(7)]
+	offset, limit := []int{0, 0, 0, 5, n / 2, n + 3, math.MaxInt}[r.IntN(7)],
+		[]int{0, 1, 3, 10, 50, 2 * n, math.MaxInt}[r.IntN(7)]
 	var keep func(tracking.DriverID) bool
 	if r.IntN(4) == 0 {
 		digit := fmt.Sprint(r.IntN(10))
@@ -200,7 +272,13 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 		t.Fatalf("Near(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 	}
 
-	o := tracking.Offer{At: at, MaxOpen: []int{-1, 0, 1, 2, 8, 9, 10, 1000}[r.IntN(8)], Limit: []int{0, 1, 4, 16, n}[r.IntN(5)]}
+	o := tracking.Offer{
+		At: at, MaxOpen: []int{-1, 0, 1, 2, 8, 9, 10, 1000}[r.IntN(8)], Limit: []int{0, 1, 4, 16, n}[r.IntN(5)],
+		Full: r.IntN(6) == 0,
+	}
+	if r.IntN(3) == 0 {
+		o.Requires = randomProperties(r)
+	}
 	if r.IntN(2) == 0 {
 		o.SeenSince = randomTime(r)
 	}
@@ -223,22 +301,69 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	}
 }
 
+// Drivers with limits of their own, so many in one spot that they stand in the tree as one, come in
+// the right order: those on offer by their open tasks, all by their ids.
+func TestCrowdWithLimits(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	var x nearby.Index
+	ref := reference{}
+	spot := tracking.LngLat{Lng: 13.4, Lat: 52.5}
+	for range 3 {
+		for i := range 700 {
+			d := tracking.Driver{
+				ID: driverID(r.IntN(1000)), Available: true, MaxOpenTasks: new(10 * r.IntN(3)),
+				Route:    route(r.IntN(15)),
+				Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: spot, Time: epoch}},
+			}
+			if i%9 == 0 {
+				d.MaxOpenTasks = nil
+			}
+			x.Put(d)
+			ref[d.ID] = d
+		}
+		for _, o := range []tracking.Offer{{MaxOpen: -1}, {MaxOpen: 3}, {Full: true}} {
+			for _, o.Limit = range []int{1, 5, 30, 1000} {
+				o.At = spot
+				if diff := gocmp.Diff(ref.offers(o), x.Offers(o, nil)); diff != "" {
+					t.Fatalf("Offers(%+v) (-want +got):\n%s", o, diff)
+				}
+			}
+		}
+		for _, limit := range []int{1, 5, 30, 1000} {
+			want := ref.near(spot, nearby.Filter{}, 0, limit, nil)
+			if diff := gocmp.Diff(want, x.Near(spot, nearby.Filter{}, 0, limit, nil)); diff != "" {
+				t.Fatalf("Near, %d of them (-want +got):\n%s", limit, diff)
+			}
+		}
+	}
+}
+
 // A circle that touches the seam, a pole, or half the Earth must not lose the driver on its edge.
 func TestOnTheEdge(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
 	for range 1500 {
-		at := tracking.LngLat{Lng: []float64{-180, 180, -179.9999999, 0, 45}[r.IntN(5)], Lat: []float64{0, 90, -90, 89.9999999, -60, 12}[r.IntN(6)]}
+		at := tracking.LngLat{
+			Lng: []float64{-180, 180, -179.9999999, 0, 45}[r.IntN(5)],
+			Lat: []float64{0, 90, -90, 89.9999999, -60, 12}[r.IntN(6)],
+		}
 		far := tracking.LngLat{Lng: r.Float64()*360 - 180, Lat: math.Asin(2*r.Float64()-1) * 180 / math.Pi}
 		if r.IntN(2) == 0 { // close by, at any scale
 			s := math.Pow(10, -r.Float64()*12)
-			far = tracking.LngLat{Lng: math.Remainder(at.Lng+r.NormFloat64()*s, 360), Lat: max(-90, min(90, at.Lat+r.NormFloat64()*s))}
+			far = tracking.LngLat{
+				Lng: math.Remainder(at.Lng+r.NormFloat64()*s, 360), Lat: max(-90, min(90, at.Lat+r.NormFloat64()*s)),
+			}
 		}
 		var x nearby.Index
 		for i := range 80 { // enough of others that the index searches
 			p := tracking.LngLat{Lng: math.Remainder(at.Lng+180, 360), Lat: -at.Lat}
-			x.Put(tracking.Driver{ID: driverID(i), Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: p, Time: epoch}}})
+			x.Put(tracking.Driver{
+				ID: driverID(i), Available: true,
+				Position: tracking.Position{Fix: tracking.Fix{LngLat: p, Time: epoch}},
+			})
 		}
-		x.Put(tracking.Driver{ID: "far", Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: far, Time: epoch}}})
+		x.Put(tracking.Driver{
+			ID: "far", Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: far, Time: epoch}},
+		})
 		d := tracking.Distance(at, far)
 		if d == 0 {
 			continue // Within: 0 means no limit
@@ -250,13 +375,17 @@ func TestOnTheEdge(t *testing.T) {
 	}
 }
 
+// TestConcurrent changes and asks an index from many goroutines.
 func TestConcurrent(t *testing.T) {
 	const n = 500
 	var x nearby.Index
 	gen := worlds()["seam"]
 	seed := rand.New(rand.NewPCG(3, 4))
 	for i := range n {
-		x.Put(tracking.Driver{ID: driverID(i), Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(seed), Time: epoch}}})
+		x.Put(tracking.Driver{
+			ID: driverID(i), Available: true,
+			Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(seed), Time: epoch}},
+		})
 	}
 	var wg sync.WaitGroup
 	for w := range uint64(4) {
@@ -266,7 +395,10 @@ func TestConcurrent(t *testing.T) {
 				id := driverID(r.IntN(n/4)*4 + int(w))
 				x.Move(id, tracking.Position{SeenAt: randomTime(r), Fix: tracking.Fix{LngLat: gen(r), Time: epoch}})
 				if r.IntN(4) == 0 {
-					x.Put(tracking.Driver{ID: id, Available: true, OpenTasks: r.IntN(3), Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(r), Time: epoch}}})
+					x.Put(tracking.Driver{
+						ID: id, Available: true, Route: route(r.IntN(3)),
+						Position: tracking.Position{Fix: tracking.Fix{LngLat: gen(r), Time: epoch}},
+					})
 				}
 			}
 		})

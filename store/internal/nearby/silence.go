@@ -1,7 +1,10 @@
 package nearby
 
 import (
+	"cmp"
 	"container/heap"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -13,8 +16,9 @@ type Silence struct {
 	Since time.Time // the later of the last sign of life and DutyAt
 }
 
-// Silent lists drivers, available and not yet silent, with a position or without, whose last sign of life and change of duty are both at or before
-// before, the longest silent first, at most limit. They stay in the index, and are listed again until a Put or a Move changes them.
+// Silent lists drivers, available and not yet silent, with a position or without, whose last sign
+// of life and change of duty are both at or before before, the longest silent first, at most limit.
+// They stay in the index, and are listed again until a Put or a Move changes them.
 func (x *Index) Silent(before time.Time, limit int) []Silence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -40,23 +44,48 @@ func (x *Index) Silent(before time.Time, limit int) []Silence {
 	return list
 }
 
-// watch keeps e in the silence queue, or out of it.
-func (x *Index) watch(e *entry, on bool) {
+// Ahead lists drivers, available and not yet silent, whose last sign of life or change of duty is
+// after a moment that no clock which is right has reached, at most limit. It looks at drivers only
+// when there may be one.
+func (x *Index) Ahead(after time.Time, limit int) (list []Silence) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	ms := after.UnixMilli()
+	if x.farthest <= ms {
+		return nil
+	}
+	x.farthest = math.MinInt64
+	for _, e := range x.silence {
+		at := e.lastHeard()
+		x.farthest = max(x.farthest, at)
+		if at > ms {
+			list = append(list, Silence{e.id, time.UnixMilli(at).UTC()})
+		}
+	}
+	slices.SortFunc(list, func(a, b Silence) int { return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID)) })
+	return list[:min(len(list), max(limit, 0))]
+}
+
+// queueSilence keeps e in the silence queue, or out of it.
+func (x *Index) queueSilence(e *entry, on bool) {
 	switch {
-	case on && !e.watched:
+	case on && !e.inSilenceQueue:
 		e.due = e.lastHeard()
 		heap.Push(&x.silence, e)
-	case !on && e.watched:
+	case !on && e.inSilenceQueue:
 		heap.Remove(&x.silence, e.slot)
 	case on && e.lastHeard() < e.due:
 		e.due = e.lastHeard()
 		heap.Fix(&x.silence, e.slot)
 	}
-	e.watched = on
+	if e.inSilenceQueue = on; on {
+		x.farthest = max(x.farthest, e.lastHeard())
+	}
 }
 
-// silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver in the heap; instead it leaves the driver
-// where that is, too early, and the place is put right when it comes up: once in a while, not with each fix.
+// silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver
+// in the heap; instead it leaves the driver where that is, too early, and the place is put right
+// when it comes up: once in a while, not with each fix.
 type silenceQueue []*entry
 
 func (q silenceQueue) Len() int { return len(q) }

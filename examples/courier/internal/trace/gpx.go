@@ -14,8 +14,9 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// ReadGPX reads the track points of a GPX 1.0 or 1.1 file, those of all its tracks and segments as one trace. Waypoints and routes are plans, not drives,
-// and are left out. Speed and course are read where GPX 1.0 has them, as children of the point.
+// ReadGPX reads the track points of a GPX 1.0 or 1.1 file, those of all its tracks and segments as
+// one trace. Waypoints and routes are plans, not drives, and are left out. Speed and course are
+// read where GPX 1.0 has them, as children of the point.
 func ReadGPX(r io.Reader) (Trace, error) {
 	d := xml.NewDecoder(r)
 	d.CharsetReader = singleByte
@@ -111,7 +112,8 @@ func reading(text string, limit float64) tracking.Reading {
 	return tracking.Known(v)
 }
 
-// dateTime reads the time of a point; zero when it is none. GPX times are UTC, so one without a zone is too.
+// dateTime reads the time of a point; zero when it is none. GPX times are UTC, so one without a
+// zone is too.
 func dateTime(text string) time.Time {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
 		if t, err := time.Parse(layout, text); err == nil {
@@ -121,8 +123,8 @@ func dateTime(text string) time.Time {
 	return time.Time{}
 }
 
-// singleByte decodes the single-byte encodings that old devices declare. What a track point says is ASCII in all of them,
-// so that it does not matter if a name comes out with a wrong letter.
+// singleByte decodes the single-byte encodings that old devices declare. What a track point says is
+// ASCII in all of them, so that it does not matter if a name comes out with a wrong letter.
 func singleByte(charset string, input io.Reader) (io.Reader, error) {
 	switch strings.ToLower(charset) {
 	case "us-ascii", "ascii", "iso-8859-1", "iso-8859-15", "latin1", "windows-1250", "windows-1251", "windows-1252":

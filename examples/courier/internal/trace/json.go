@@ -13,8 +13,9 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// ReadJSON reads an array of samples {"point": "POINT(longitude latitude)", "time": …}, where time is either a text such as
-// "2014-09-10 06:54:07+0200" or a counter of seconds, which gives the spacing only.
+// ReadJSON reads an array of samples {"point": "POINT(longitude latitude)", "time": …}, where time
+// is either a text such as "2014-09-10 06:54:07+0200" or a counter of seconds, which gives the
+// spacing only.
 func ReadJSON(r io.Reader) (Trace, error) {
 	d := json.NewDecoder(r)
 	switch start, err := d.Token(); {

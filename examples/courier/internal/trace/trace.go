@@ -1,4 +1,5 @@
-// Package trace reads recorded drives: GPX files, and the JSON samples that the map matcher barefoot is tested with.
+// Package trace reads recorded drives: GPX files, and the JSON samples that the map matcher
+// barefoot is tested with.
 package trace
 
 import (
@@ -24,7 +25,8 @@ type Point struct {
 
 // Trace is what a file holds that a phone could have sent.
 type Trace struct {
-	// Points are the usable ones, in order of time, no two in the same millisecond: of those the file's first is kept.
+	// Points are the usable ones, in order of time, no two in the same millisecond: of those the
+	// file's first is kept.
 	Points []Point
 
 	Total      int // points in the file

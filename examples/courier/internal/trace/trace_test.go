@@ -36,7 +36,8 @@ type facts struct {
 }
 
 func of(tr trace.Trace) facts {
-	f := facts{Usable: len(tr.Points), Total: tr.Total, NoPosition: tr.NoPosition, NoTime: tr.NoTime, Repeated: tr.Repeated, Backward: tr.Backward,
+	f := facts{Usable: len(tr.Points), Total: tr.Total, NoPosition: tr.NoPosition, NoTime: tr.NoTime,
+		Repeated: tr.Repeated, Backward: tr.Backward,
 		Seconds: tr.Duration().Seconds()}
 	for i := 1; i < len(tr.Points); i++ {
 		f.Metres += tracking.Distance(tr.Points[i-1].LngLat, tr.Points[i].LngLat)
@@ -109,7 +110,8 @@ func TestRead(t *testing.T) {
 		return trace.Point{LngLat: tracking.LngLat{Lng: lng, Lat: lat}, Time: time.UnixMilli(ms).UTC()}
 	}
 	gpx := func(points string) string {
-		return `<?xml version="1.0"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>` + points + `</trkseg></trk></gpx>`
+		return `<?xml version="1.0"?><gpx version="1.1" xmlns="http://www.topografix.com/GPX/1/1"><trk><trkseg>` +
+			points + `</trkseg></trk></gpx>`
 	}
 	withMotion := at(1, 2, 1000)
 	withMotion.Speed, withMotion.Bearing = tracking.Known(12.5), tracking.Known(270)
@@ -126,31 +128,39 @@ func TestRead(t *testing.T) {
 		{"GPX, waypoints and routes are not driven",
 			`<gpx version="1.1"><wpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time></wpt><rte><rtept lat="2" lon="1"><time>1970-01-01T00:00:01Z</time></rtept></rte></gpx>`,
 			trace.Trace{}},
-		{"GPX, speed and course of 1.0", gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time><course>270</course><speed> 12.5 </speed></trkpt>`),
+		{"GPX, speed and course of 1.0",
+			gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time><course>270</course><speed> 12.5 </speed></trkpt>`),
 			trace.Trace{Points: []trace.Point{withMotion}, Total: 1}},
-		{"GPX, senseless speed and course are unknown", gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time><course>361</course><speed>-1</speed></trkpt>`),
+		{"GPX, senseless speed and course are unknown",
+			gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time><course>361</course><speed>-1</speed></trkpt>`),
 			trace.Trace{Points: []trace.Point{at(1, 2, 1000)}, Total: 1}},
 		{"GPX, a time deeper inside is another thing's",
-			gpx(`<trkpt lat="2" lon="1"><extensions><time>1970-01-01T00:00:09Z</time></extensions></trkpt>`), trace.Trace{Total: 1, NoTime: 1}},
+			gpx(`<trkpt lat="2" lon="1"><extensions><time>1970-01-01T00:00:09Z</time></extensions></trkpt>`),
+			trace.Trace{Total: 1, NoTime: 1}},
 		{"GPX, offset, fraction, no zone", gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T01:00:01+01:00</time></trkpt>` +
 			`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:02.3456789Z</time></trkpt><trkpt lat="2" lon="1"><time>1970-01-01T00:00:03</time></trkpt>`),
 			trace.Trace{Points: []trace.Point{at(1, 2, 1000), at(1, 2, 2345), at(1, 2, 3000)}, Total: 3}},
-		{"GPX, unusable points", gpx(`<trkpt lat="x" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt><trkpt lon="1"><time>1970-01-01T00:00:01Z</time></trkpt>` +
-			`<trkpt lat="91" lon="1"/><trkpt lat="NaN" lon="1"/><trkpt lat="2" lon="1"/><trkpt lat="2" lon="1"><time>yesterday</time></trkpt>`),
+		{"GPX, unusable points",
+			gpx(`<trkpt lat="x" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt><trkpt lon="1"><time>1970-01-01T00:00:01Z</time></trkpt>` +
+				`<trkpt lat="91" lon="1"/><trkpt lat="NaN" lon="1"/><trkpt lat="2" lon="1"/><trkpt lat="2" lon="1"><time>yesterday</time></trkpt>`),
 			trace.Trace{Total: 6, NoPosition: 4, NoTime: 2}},
-		{"GPX, a clock that stands and steps back", gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:05Z</time></trkpt><trkpt lat="3" lon="1"><time>1970-01-01T00:00:05.0004Z</time></trkpt>` +
-			`<trkpt lat="4" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt>`),
+		{"GPX, a clock that stands and steps back",
+			gpx(`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:05Z</time></trkpt><trkpt lat="3" lon="1"><time>1970-01-01T00:00:05.0004Z</time></trkpt>` +
+				`<trkpt lat="4" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt>`),
 			trace.Trace{Points: []trace.Point{at(1, 4, 1000), at(1, 2, 5000)}, Total: 3, Repeated: 1, Backward: 1}},
-		{"GPX in Latin-1 after a byte order mark and blanks", "\ufeff\n <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><gpx><trk><name>M\xfcnchen</name><trkseg>" +
-			`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt></trkseg></trk></gpx>`,
+		{"GPX in Latin-1 after a byte order mark and blanks",
+			"\ufeff\n <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><gpx><trk><name>M\xfcnchen</name><trkseg>" +
+				`<trkpt lat="2" lon="1"><time>1970-01-01T00:00:01Z</time></trkpt></trkseg></trk></gpx>`,
 			trace.Trace{Points: []trace.Point{at(1, 2, 1000)}, Total: 1}},
 		{"JSON, nothing in it", `[]`, trace.Trace{}},
-		{"JSON, written times", `[{"point":"POINT(1 2)","time":"1970-01-01 02:00:01+0200"},{"point":"POINT (1.0  2e0)","time":"1970-01-01 00:00:02Z"}]`,
+		{"JSON, written times",
+			`[{"point":"POINT(1 2)","time":"1970-01-01 02:00:01+0200"},{"point":"POINT (1.0  2e0)","time":"1970-01-01 00:00:02Z"}]`,
 			trace.Trace{Points: []trace.Point{at(1, 2, 1000), at(1, 2, 2000)}, Total: 2}},
 		{"JSON, a counter", `[{"time":1,"point":"POINT(1 2)","id":"0"},{"time":2.5,"point":"POINT(1 2)"}]`,
 			trace.Trace{Points: []trace.Point{at(1, 2, 1000), at(1, 2, 2500)}, Total: 2}},
-		{"JSON, unusable samples", `[{"time":1},{"time":1,"point":"POINT(1)"},{"time":1,"point":"LINESTRING(1 2)"},{"time":1,"point":"POINT(181 2)"},` +
-			`{"point":"POINT(1 2)"},{"time":null,"point":"POINT(1 2)"},{"time":"","point":"POINT(1 2)"},{"time":-1,"point":"POINT(1 2)"},{"time":1e30,"point":"POINT(1 2)"},{"time":{},"point":"POINT(1 2)"}]`,
+		{"JSON, unusable samples",
+			`[{"time":1},{"time":1,"point":"POINT(1)"},{"time":1,"point":"LINESTRING(1 2)"},{"time":1,"point":"POINT(181 2)"},` +
+				`{"point":"POINT(1 2)"},{"time":null,"point":"POINT(1 2)"},{"time":"","point":"POINT(1 2)"},{"time":-1,"point":"POINT(1 2)"},{"time":1e30,"point":"POINT(1 2)"},{"time":{},"point":"POINT(1 2)"}]`,
 			trace.Trace{Total: 10, NoPosition: 4, NoTime: 6}},
 	}
 	for _, tt := range tests {

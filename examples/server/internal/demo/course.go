@@ -11,12 +11,14 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// A round course of our own making through a grid of streets, 133 m apart and at 45° to north as in Barcelona's Eixample, with doors along it.
+// A round course of our own making through a grid of streets, 133 m apart and at 45° to north as in
+// Barcelona's Eixample, with doors along it.
 //
 //go:embed course.geojson
 var courseFile []byte
 
-// course is a closed line to drive along. A place on it is given in metres from its first point, from 0 up to length.
+// course is a closed line to drive along. A place on it is given in metres from its first point,
+// from 0 up to length.
 type course struct {
 	points  []tracking.LngLat // the last leads back to the first
 	along   []float64         // where each point is
@@ -36,10 +38,12 @@ type door struct {
 	address string
 }
 
-// sharp is the change of heading in degrees that makes a point a corner. The corners are cut off, so that each is two points of 45°.
+// sharp is the change of heading in degrees that makes a point a corner. The corners are cut off,
+// so that each is two points of 45°.
 const sharp = 20
 
-// readCourse reads a GeoJSON feature collection (RFC 7946) with one closed line and, on its points, the doors.
+// readCourse reads a GeoJSON feature collection (RFC 7946) with one closed line and, on its points,
+// the doors.
 func readCourse(file []byte) (*course, error) {
 	var collection struct {
 		Features []struct {
@@ -117,7 +121,8 @@ func (c *course) ahead(from, to float64) float64 {
 	return d
 }
 
-// locate returns the position of a place on the course, and the direction of travel there in degrees.
+// locate returns the position of a place on the course, and the direction of travel there in
+// degrees.
 func (c *course) locate(at float64) (tracking.LngLat, float64) {
 	i := sort.SearchFloat64s(c.along, at)
 	if i == len(c.along) || c.along[i] > at {

@@ -72,7 +72,10 @@ func TestCoursePlaces(t *testing.T) {
 	for _, tt := range []struct {
 		to   tracking.LngLat
 		want float64
-	}{{tracking.LngLat{Lat: 1}, 0}, {tracking.LngLat{Lng: 1}, 90}, {tracking.LngLat{Lat: -1}, 180}, {tracking.LngLat{Lng: -1}, 270}} {
+	}{
+		{tracking.LngLat{Lat: 1}, 0}, {tracking.LngLat{Lng: 1}, 90}, {tracking.LngLat{Lat: -1}, 180},
+		{tracking.LngLat{Lng: -1}, 270},
+	} {
 		if got := bearing(tracking.LngLat{}, tt.to); math.Abs(got-tt.want) > 1e-9 {
 			t.Errorf("bearing to %v is %v, want %v", tt.to, got, tt.want)
 		}
@@ -86,7 +89,10 @@ func TestCourseErrors(t *testing.T) {
 		{`{"features":[]}`, "no line"},
 		{feature(`{"type":"LineString","coordinates":[[0,0],[0,1],[1,1],[1,0]]}`), "not closed"},
 		{feature(`{"type":"Point","coordinates":[0,0]}`), "before the line"},
-		{`{"features":[{"geometry":{"type":"LineString","coordinates":[[0,0],[0,1],[1,1],[0,0]]}},{"properties":{"address":"9 Far Street"},"geometry":{"type":"Point","coordinates":[2,2]}}]}`, "9 Far Street"},
+		{
+			`{"features":[{"geometry":{"type":"LineString","coordinates":[[0,0],[0,1],[1,1],[0,0]]}},{"properties":{"address":"9 Far Street"},"geometry":{"type":"Point","coordinates":[2,2]}}]}`,
+			"9 Far Street",
+		},
 	} {
 		if _, err := readCourse([]byte(tt.file)); err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s gives error %v, want one that says %q", tt.file, err, tt.want)

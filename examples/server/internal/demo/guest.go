@@ -13,7 +13,8 @@ const (
 	asking  = 30 // ticks that the browser may take to say where it is
 )
 
-// guest is a person who tries the driver app. On duty with nothing to do, the guest gets an order nearby, wherever that is.
+// guest is a person who tries the driver app. On duty with nothing to do, the guest gets an order
+// nearby, wherever that is.
 type guest struct {
 	id tracking.DriverID
 
@@ -22,7 +23,8 @@ type guest struct {
 	wait   int             // ticks until the next one
 }
 
-// step is a second of a dispatcher's care for a guest. It returns the order that the guest has just set off with, if any.
+// step is a second of a dispatcher's care for a guest. It returns the order that the guest has just
+// set off with, if any.
 func (g *guest) step(ctx context.Context, d *dispatcher) (*tracking.Task, error) {
 	if g.task != "" {
 		return g.watch(ctx, d)
@@ -34,14 +36,17 @@ func (g *guest) step(ctx context.Context, d *dispatcher) (*tracking.Task, error)
 	if err != nil {
 		return nil, err
 	}
-	if !who.Available || who.OpenTasks > 0 {
+	if !who.Available || who.OpenTasks() > 0 {
 		g.wait = max(g.wait, leisure)
 		return nil, nil
 	}
 	if g.wait--; g.wait > 0 || g.wait > -asking && !who.Position.Located() {
 		return nil, nil
 	}
-	t, err := d.create(ctx, tracking.NewTask{Pickup: d.near(who, 120, 60, "The bakery around the corner"), Drop: d.near(who, -180, 250, "The blue door across the park")})
+	t, err := d.create(ctx, tracking.NewTask{
+		Pickup: d.near(who, 120, 60, "The bakery around the corner"),
+		Drop:   d.near(who, -180, 250, "The blue door across the park"),
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +65,8 @@ func (g *guest) watch(ctx context.Context, d *dispatcher) (*tracking.Task, error
 	case err != nil:
 		return nil, err
 	case t.DriverID == "":
-		if _, err := d.svc.CancelTask(ctx, g.task, "Nobody wanted it."); err != nil && !errors.Is(err, tracking.ErrConflict) {
+		if _, err := d.svc.CancelTask(ctx, g.task, tracking.Reason{Text: "Nobody wanted it."}); err != nil &&
+			!errors.Is(err, tracking.ErrConflict) {
 			return nil, err
 		}
 		g.task, g.wait = "", offence
@@ -75,7 +81,8 @@ func (g *guest) watch(ctx context.Context, d *dispatcher) (*tracking.Task, error
 	return nil, nil
 }
 
-// near is a place so many metres north and east of where a driver is; of one who does not say where that is, of the beginning of the course.
+// near is a place so many metres north and east of where a driver is; of one who does not say where
+// that is, of the beginning of the course.
 func (d *dispatcher) near(who tracking.Driver, north, east float64, address string) *tracking.Place {
 	from := d.course.points[0]
 	if who.Position.Located() {

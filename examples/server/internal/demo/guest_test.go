@@ -8,15 +8,20 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// TestGuest: a guest on duty gets an order near him, one at a time, and what he does not want is not left over.
+// TestGuest: a guest on duty gets an order near him, one at a time, and what he does not want is
+// not left over.
 func TestGuest(t *testing.T) {
 	setOff := map[string][]tracking.TaskID{}
-	run(t, &tracking.Options{}, func(who string, task tracking.Task) { setOff[who] = append(setOff[who], task.ID) }, func(t *testing.T, ctx context.Context, svc *tracking.Service) {
+	run(t, &tracking.Options{}, func(who string, task tracking.Task) {
+		setOff[who] = append(setOff[who], task.ID)
+	}, func(t *testing.T, ctx context.Context, svc *tracking.Service) {
 		all := func() []tracking.Task { return tasks(t, ctx, svc, tracking.TaskFilter{DriverID: "guest"}) }
 		here := tracking.LngLat{Lng: 179.9999, Lat: -16.8} // the next place to the east lies beyond the date line
 		duty := func(on bool) {
 			t.Helper()
-			if _, err := svc.SaveDriver(ctx, tracking.SaveDriver{ID: "guest", Available: &on, LngLat: &here}); err != nil {
+			if _, err := svc.SaveDriver(ctx, tracking.DriverUpdate{
+				ID: "guest", Available: &on, LngLat: &here,
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -38,11 +43,11 @@ func TestGuest(t *testing.T) {
 			}
 		}
 
-		if _, err := svc.DeclineTask(ctx, "guest", first.ID, "", tracking.Step{}); err != nil {
+		if _, err := svc.DeclineTask(ctx, "guest", first.ID, tracking.Reason{}, tracking.Step{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(30 * time.Second)
-		if task, err := svc.Task(ctx, first.ID); err != nil || task.Outcome != tracking.Cancelled {
+		if task, err := svc.Task(ctx, first.ID); err != nil || task.Outcome != tracking.OutcomeCancelled {
 			t.Errorf("the order that he declined is %s %s, error %v; want it cancelled", task.Status, task.Outcome, err)
 		}
 		if list = all(); len(list) != 0 {
@@ -84,7 +89,7 @@ func TestGuest(t *testing.T) {
 // TestGuestNowhere: who does not say where he is gets an order where the couriers are.
 func TestGuestNowhere(t *testing.T) {
 	run(t, &tracking.Options{}, nil, func(t *testing.T, ctx context.Context, svc *tracking.Service) {
-		if _, err := svc.SaveDriver(ctx, tracking.SaveDriver{ID: "guest", Available: new(true)}); err != nil {
+		if _, err := svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "guest", Available: new(true)}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second)

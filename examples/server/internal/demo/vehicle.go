@@ -1,6 +1,11 @@
 package demo
 
-import "math"
+import (
+	"math"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
 
 const (
 	cruise       = 8.0 // m/s, 29 km/h
@@ -30,7 +35,8 @@ func (v *vehicle) drive(to float64) (arrived bool) {
 		v.speed = 0
 		return false
 	}
-	// Where it stands next, how far that is, and the speed from which everything ahead can still be met.
+	// Where it stands next, how far that is, and the speed from which everything ahead can still be
+	// met.
 	stop, way, limit := to, left, math.Min(cruise, within(0, left))
 	for _, c := range v.course.corners {
 		switch w := v.course.ahead(v.at, c.at); {
@@ -55,3 +61,12 @@ func (v *vehicle) drive(to float64) (arrived bool) {
 
 // within is the speed from which braking over a way of so many metres ends at speed to.
 func within(to, way float64) float64 { return math.Sqrt(to*to + 2*braking*way) }
+
+// fix is what a phone in the vehicle measures.
+func (v *vehicle) fix(now time.Time) tracking.Fix {
+	at, heading := v.course.locate(v.at)
+	return tracking.Fix{
+		LngLat: at, Time: now,
+		Accuracy: tracking.Known(5), Speed: tracking.Known(v.speed), Bearing: tracking.Known(heading),
+	}
+}

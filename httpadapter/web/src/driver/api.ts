@@ -5,9 +5,15 @@ import { retryAfter } from '../shared/sse';
 export type Answer =
   | { kind: 'ok'; data: any }
   | { kind: 'offline' } // no answer: the outcome is not known
-  | { kind: 'failed'; status: number; message: string; retryAfter: number }; // seconds, 0 when not said
+  | { kind: 'failed'; status: number; message: string; field?: string; retryAfter: number }; // seconds, 0 when not said
 
 const timeout = 20_000;
+const fileTimeout = 180_000; // a picture on a bad network
+
+/** Whether the server says that what was sent did not reach it whole. */
+function brokenOff(status: number, json: any): boolean {
+  return status === 400 && !json.error?.field && /^The body (did not arrive|ended too early|could not be read)/.test(json.message);
+}
 
 export class Api {
   token = '';
@@ -31,15 +37,25 @@ export class Api {
     return this.token ? { Authorization: 'Bearer ' + this.token } : {};
   }
 
-  async call(method: 'GET' | 'POST', path: string, body?: unknown): Promise<Answer> {
+  /** Calls a route. One that is kept alive outlives the page; a body of such a call must be small. */
+  async call(method: 'GET' | 'POST', path: string, body?: unknown, { keepalive = false } = {}): Promise<Answer> {
+    const json = body === undefined ? undefined : JSON.stringify(body);
+    return this.send(path, { method, body: json, keepalive }, json === undefined ? '' : 'application/json', timeout);
+  }
+
+  /** Sends a file. */
+  put(path: string, data: Uint8Array<ArrayBuffer>, type: string): Promise<Answer> {
+    return this.send(path, { method: 'PUT', body: data }, type, fileTimeout);
+  }
+
+  private async send(path: string, init: RequestInit, type: string, timeout: number): Promise<Answer> {
     const stop = new AbortController();
     const timer = setTimeout(() => stop.abort(), timeout);
     const sent = Date.now();
     try {
       const r = await this.get(this.url(path), {
-        method,
-        headers: { Accept: 'application/json', ...this.auth(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
-        body: body === undefined ? undefined : JSON.stringify(body),
+        ...init,
+        headers: { Accept: 'application/json', ...this.auth(), ...(type ? { 'Content-Type': type } : {}) },
         cache: 'no-store',
         credentials: 'omit',
         signal: stop.signal,
@@ -53,7 +69,10 @@ export class Api {
       }
       if (r.ok && json?.success === true) return { kind: 'ok', data: json.data ?? {} };
       if (r.ok) return { kind: 'offline' }; // a captive portal
-      return { kind: 'failed', status: r.status, message: typeof json?.message === 'string' ? json.message : '', retryAfter: retryAfter(r) };
+      // A refusal is the server's own only where it says so: a proxy's page decides nothing, nor does a body that did not come whole.
+      if (r.status < 500 && r.status !== 429 && (json?.success !== false || brokenOff(r.status, json))) return { kind: 'offline' };
+      const text = (v: unknown) => (typeof v === 'string' ? v : '');
+      return { kind: 'failed', status: r.status, message: text(json?.message), field: text(json?.error?.field), retryAfter: retryAfter(r) };
     } catch {
       return { kind: 'offline' };
     } finally {

@@ -5,7 +5,7 @@ import type { Api } from './api';
 
 export interface Notice {
   id: string;
-  kind: string; // assigned, unassigned, updated, cancelled, trip_request
+  kind: string; // assigned, unassigned, updated, cancelled, trip_request, route, noted, handed_over, reopened
   time: string;
   task_id?: string;
   tracking_id?: string;
@@ -104,11 +104,7 @@ export async function follow(api: Api, start: string, f: FeedEvents, pause: Paus
     });
     if (signal.aborted) return;
     if (end.kind === 'status') {
-      if (end.status === 401) {
-        f.onRevoked();
-        return;
-      }
-      // No stream here: ask for about a minute, then try again.
+      // No stream here, or no such driver, which only an answer of the server's own can say: ask for about a minute, then try again.
       for (let i = 0; i < pollsBetweenStreams && !signal.aborted; i++) {
         const wait = await ask();
         await pause.wait(wait, signal);

@@ -26,6 +26,8 @@ export function JoinView({ app }: { app: App }) {
     setError(err);
   };
 
+  const signedIn = app.session && app.invite !== null;
+
   const problem = error === 'offline' || error === 'failed' || error === 'invalid' || error === 'code.invalid' || error === 'code.form' ? t('driver.join.' + error) : error === 'limited' ? t('driver.join.limited', { minutes: app.limitedFor }) : '';
 
   return (
@@ -48,7 +50,7 @@ export function JoinView({ app }: { app: App }) {
             {app.unsent > 0 ? t('driver.revoked', { n: app.unsent }) : t('driver.revoked.clean')}
           </p>
         )}
-        {app.session && app.invite !== null && (
+        {signedIn && app.session && (
           <p class="note">{t('driver.join.again', { name: app.session.driver.name || app.session.driver.driver_id })}</p>
         )}
         <form onSubmit={(e) => void join(e)} noValidate>
@@ -72,7 +74,7 @@ export function JoinView({ app }: { app: App }) {
           <p id="join-problem" class="problem" role="alert">
             {problem}
           </p>
-          <button type="submit" class="primary" disabled={busy}>
+          <button type="submit" class={signedIn && error === 'invalid' ? 'button' : 'primary'} disabled={busy}>
             {t(busy ? 'driver.join.busy' : 'driver.join.button')}
           </button>
         </form>
@@ -82,7 +84,7 @@ export function JoinView({ app }: { app: App }) {
           </button>
         )}
         {app.session && app.invite !== null && (
-          <button type="button" class="quiet" onClick={() => app.stay()}>
+          <button type="button" class={error === 'invalid' ? 'primary' : 'button'} onClick={() => app.stay()}>
             {t('driver.join.stay')}
           </button>
         )}

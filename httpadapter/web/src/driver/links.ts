@@ -1,6 +1,6 @@
 // Links that leave the app: to the telephone, to navigation, to a map.
 
-import type { Place } from './model';
+import type { Place } from '../shared/place';
 
 export type Platform = 'android' | 'ios' | 'other';
 
@@ -17,28 +17,33 @@ export function telLink(mobile: string | undefined): string | null {
   return /\d/.test(digits) ? 'tel:' + digits.replace(/#/g, '%23') : null;
 }
 
-/** The link that opens the phone's own navigation: geo: on Android (RFC 5870), Apple's maps on an iPhone. */
-export function navigationLink(place: Place, on: Platform): string | null {
+/** The apps that show the way. geo is the phone's own choice (RFC 5870). */
+export type MapApp = 'geo' | 'apple' | 'google' | 'waze' | 'osm';
+
+/** The apps to choose from, the phone's own first. */
+export function mapApps(on: Platform): MapApp[] {
+  if (on === 'android') return ['geo', 'google', 'waze'];
+  return on === 'ios' ? ['apple', 'google', 'waze'] : ['google', 'waze', 'osm'];
+}
+
+/** The link that shows the way to a place in an app; null where nobody knows where it is. */
+export function navigationLink(place: Place, app: MapApp): string | null {
   const text = place.address ?? '';
   if (!place.lnglat && text === '') return null;
   const q = encodeURIComponent(text);
   const at = place.lnglat ? `${place.lnglat[1]},${place.lnglat[0]}` : '';
-  switch (on) {
-    case 'android':
+  switch (app) {
+    case 'geo':
       return at ? `geo:${at}?q=${at}${text ? `(${q})` : ''}` : `geo:0,0?q=${q}`;
-    case 'ios':
-      return `maps://?daddr=${at || q}`;
+    case 'apple':
+      return `https://maps.apple.com/?daddr=${at || q}`;
+    case 'google':
+      return `https://www.google.com/maps/dir/?api=1&destination=${at || q}`;
+    case 'waze':
+      return `https://waze.com/ul?${at ? 'll=' + at : 'q=' + q}&navigate=yes`;
+    case 'osm':
+      return place.lnglat ? `https://www.openstreetmap.org/?mlat=${place.lnglat[1]}&mlon=${place.lnglat[0]}#map=17/${place.lnglat[1]}/${place.lnglat[0]}` : `https://www.openstreetmap.org/search?query=${q}`;
   }
-  return mapLink(place);
-}
-
-/** A map on the web. */
-export function mapLink(place: Place): string | null {
-  if (place.lnglat) {
-    const [lng, lat] = place.lnglat;
-    return `https://www.openstreetmap.org/?mlat=${lat}&mlon=${lng}#map=17/${lat}/${lng}`;
-  }
-  return place.address ? `https://www.openstreetmap.org/search?query=${encodeURIComponent(place.address)}` : null;
 }
 
 const setupSchemes = new Set(['org.traccar.client:', 'owntracks:', 'overland:', 'gpslogger:', 'https:', 'http:']);

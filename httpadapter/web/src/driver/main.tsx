@@ -13,8 +13,7 @@ const store = await Store.open().catch(() => null);
 if (store) {
   const install = new Install(config.base);
   const app = new App(config, store, location);
-  await app.boot();
-  render(<Root app={app} install={install} />, root);
+  if (await app.boot()) render(<Root app={app} install={install} />, root);
 } else {
   // Without a store a token, and what the driver did, would be lost with the page.
   render(<p class="note warn">{translator(config.words)('driver.storage')}</p>, root);

@@ -1,7 +1,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { LiveMap } from '../shared/map';
 import type { App } from './app';
-import { nextPlace, openTasks } from './model';
+import { placeText } from './next';
+import { nextStop, stopsOf } from './route';
 
 export function MapView({ app }: { app: App }) {
   const { t } = app;
@@ -17,11 +18,14 @@ export function MapView({ app }: { app: App }) {
         if (gone || !box.current) return;
         map.current = new LiveMap({
           element: box.current,
+          map: app.config.map,
           tiles: app.config.tiles,
+          lang: app.config.lang,
           t,
           dark: matchMedia('(prefers-color-scheme: dark)').matches,
           reducedMotion: matchMedia('(prefers-reduced-motion: reduce)').matches,
           label: t('driver.tab.map'),
+          whole: true,
           onUserMove: () => setAway(true),
         });
         loaded(true);
@@ -36,10 +40,15 @@ export function MapView({ app }: { app: App }) {
   }, []);
 
   const me = app.positions.me;
-  const pins = openTasks(app.shown().tasks).flatMap((task) => {
-    const next = nextPlace(task);
-    return next?.place.lnglat ? [{ kind: next.key === 'pickup' ? 'from' : 'to', label: next.place.address || t('driver.place.' + next.key), at: next.place.lnglat }] : [];
+  const shown = app.shown();
+  const stops = stopsOf(shown.tasks, shown.route);
+  const next = nextStop(stops);
+  const pins = stops.flatMap((stop, i) => {
+    const at = stop.place.lnglat;
+    const pin = at && { kind: (stop.leg === 'pickup' ? 'from' : 'to') + (stop === next ? ' now' : ''), label: `${i + 1}: ${placeText(stop.place)}`, at, number: i + 1 };
+    return pin ? [pin] : [];
   });
+  pins.sort((a, b) => Number(b.kind.endsWith('now')) - Number(a.kind.endsWith('now'))); // the map shows the way to its first
   useEffect(() => {
     map.current?.setPins(pins);
     map.current?.setFix(me ? { at: me.lnglat, heading: me.heading, time: me.ms } : null, [], t('driver.map.me'), true);

@@ -1,10 +1,11 @@
 // Tracking while the phone is locked: what this app cannot do, and what helps.
 
-import { generate } from 'lean-qr';
 import { useEffect, useState } from 'preact/hooks';
+import { QR } from '../shared/qr';
 import type { App, PhoneApp } from './app';
 import type { Install } from './install';
 import { platform, safeSetupLink } from './links';
+import { MapChoice } from './navigate';
 import { disablePush, enablePush, pushState, type PushState } from './push';
 
 export function PhoneView({ app, install }: { app: App; install: Install }) {
@@ -44,6 +45,8 @@ export function PhoneView({ app, install }: { app: App; install: Install }) {
           )}
         </section>
       )}
+
+      <MapChoice app={app} />
 
       {install.prompt && (
         <section class="card">
@@ -119,28 +122,5 @@ function PhoneAppCard({ app, phone }: { app: App; phone: PhoneApp }) {
         </>
       )}
     </details>
-  );
-}
-
-/** A QR code as one SVG path, dark on white in both themes: many scanners read nothing else. */
-function QR({ text, label }: { text: string; label: string }) {
-  const code = generate(text);
-  const quiet = 4; // modules of white around it, which the standard asks for
-  let d = '';
-  for (let y = 0; y < code.size; y++) {
-    for (let x = 0; x < code.size; x++) {
-      if (!code.get(x, y)) continue;
-      let run = 1;
-      while (x + run < code.size && code.get(x + run, y)) run++;
-      d += `M${x + quiet} ${y + quiet}h${run}v1h-${run}z`;
-      x += run;
-    }
-  }
-  const size = code.size + 2 * quiet;
-  return (
-    <svg class="qr" viewBox={`0 0 ${size} ${size}`} role="img" aria-label={label} shape-rendering="crispEdges">
-      <rect width={size} height={size} fill="#fff" />
-      <path d={d} fill="#000" />
-    </svg>
   );
 }

@@ -12,7 +12,15 @@ export interface Me {
   ms: number;
 }
 
-const beat = 60_000; // a driver who stands still is heard of once a minute
+/**
+ * How often a driver who stands still is heard of, in ms. A customer's page calls a position live
+ * for five minutes, and the dispatcher a driver silent after ten: on a trip several beats may get
+ * lost before either, and off one the battery counts for more.
+ */
+const beats = { trip: 30_000, duty: 60_000 };
+
+const options: PositionOptions = { enableHighAccuracy: true, maximumAge: 0, timeout: 30_000 };
+const tick = 5_000; // ms between two looks whether a beat is due: one that falls just short is not a whole beat late
 
 export class Positions {
   status: GpsStatus = 'off';
@@ -21,8 +29,10 @@ export class Positions {
   private since = 0; // when the watch began
   private trip = false;
   private kept: { lnglat: LngLat; ms: number } | null = null;
+  private heard = 0; // when the last position was kept or asked for
   private timer: ReturnType<typeof setInterval> | undefined;
   private battery: { level: number } | null = null;
+  private asking = false; // some phones take minutes to find themselves
 
   constructor(
     private readonly geolocation: Geolocation | undefined,
@@ -36,39 +46,73 @@ export class Positions {
   set(on: boolean, trip: boolean): void {
     this.trip = trip;
     if (on === (this.status !== 'off')) return;
-    if (!on) {
-      if (this.watch !== null) this.geolocation!.clearWatch(this.watch);
-      this.watch = null;
-      clearInterval(this.timer);
-      this.status = 'off';
-      this.onChange();
-      return;
+    clearInterval(this.timer);
+    this.unwatch();
+    this.status = 'off';
+    if (on) {
+      this.since = this.heard = Date.now();
+      this.kept = null;
+      this.timer = setInterval(() => this.beat(), tick); // also where no position is to be had: the driver is there
+      const nav = navigator as Navigator & { getBattery?: () => Promise<{ level: number }> };
+      nav.getBattery?.().then((b) => (this.battery = b)).catch(() => {});
+      this.start();
     }
-    // Over plain http browsers refuse as if the driver had: so there it is not even asked for.
-    if (!this.geolocation || !isSecureContext) {
-      this.status = isSecureContext ? 'unavailable' : 'insecure';
-      this.onChange();
-      return;
-    }
-    this.status = 'wait';
-    this.since = Date.now();
-    this.kept = null;
-    const options: PositionOptions = { enableHighAccuracy: true, maximumAge: 0, timeout: 30_000 };
-    this.watch = this.geolocation.watchPosition((p) => this.take(p), (e) => this.fail(e), options);
-    this.timer = setInterval(() => {
-      // Many browsers call back only when the position changes.
-      if (Date.now() - (this.kept?.ms ?? 0) >= beat) {
-        this.geolocation!.getCurrentPosition((p) => this.take(p, true), (e) => this.fail(e), options);
-        this.onAlive();
-      }
-    }, beat);
-    const nav = navigator as Navigator & { getBattery?: () => Promise<{ level: number }> };
-    nav.getBattery?.().then((b) => (this.battery = b)).catch(() => {});
     this.onChange();
   }
 
+  /** Tries again what was refused: leave may have been given since, and a watch that was refused is over. */
+  again(): void {
+    if (this.status !== 'denied' && this.status !== 'unavailable') return;
+    this.start();
+    this.onChange();
+  }
+
+  private start(): void {
+    this.unwatch();
+    // Over plain http browsers refuse as if the driver had: so there it is not even asked for.
+    if (!this.geolocation || !isSecureContext) {
+      this.status = isSecureContext ? 'unavailable' : 'insecure';
+      return;
+    }
+    this.status = 'wait';
+    this.asking = false;
+    this.watch = this.geolocation.watchPosition((p) => this.take(p), (e) => this.fail(e), options);
+  }
+
+  private unwatch(): void {
+    if (this.watch !== null) this.geolocation!.clearWatch(this.watch);
+    this.watch = null;
+  }
+
+  /** Many browsers call back only when the position changes: whoever stands is asked for. */
+  private beat(): void {
+    const now = Date.now();
+    if (now >= this.heard && now - this.heard < (this.trip ? beats.trip : beats.duty)) return;
+    this.heard = now;
+    if (this.watch === null || this.asking) {
+      this.onAlive(); // the driver is there, though nobody knows where
+      return;
+    }
+    this.asking = true;
+    this.geolocation!.getCurrentPosition(
+      (p) => {
+        this.asking = false;
+        if (this.watch === null) return; // off duty by now
+        if (this.status === 'denied') this.start();
+        this.take(p, true);
+      },
+      (e) => {
+        this.asking = false;
+        if (this.watch === null) return;
+        this.fail(e);
+        this.onAlive();
+      },
+      options,
+    );
+  }
+
   private fail(e: GeolocationPositionError): void {
-    const next = e.code === e.PERMISSION_DENIED ? 'denied' : this.me && Date.now() - this.me.ms < beat ? this.status : 'unavailable';
+    const next = e.code === e.PERMISSION_DENIED ? 'denied' : this.me && Date.now() - this.me.ms < beats.duty ? this.status : 'unavailable';
     if (next !== this.status) {
       this.status = next;
       this.onChange();
@@ -90,6 +134,7 @@ export class Positions {
     if (always || worthKeeping(this.kept, { lnglat, ms }, this.trip, metres)) {
       const first = this.kept === null;
       this.kept = { lnglat, ms };
+      this.heard = Date.now();
       const f: Fix = { lnglat, time: new Date(ms + this.offset()).toISOString() };
       if (Number.isFinite(c.accuracy) && c.accuracy >= 0) f.accuracy = c.accuracy;
       if (c.speed !== null && Number.isFinite(c.speed) && c.speed >= 0) f.speed = c.speed;
@@ -129,50 +174,6 @@ export class Awake {
       if (!this.wanted) void this.lock.release();
     } catch {
       // Refused, as with a nearly empty battery; the next time the page is shown it is tried again.
-    }
-  }
-}
-
-/** Whether the page has been touched since it was opened. Before that, browsers refuse sound and vibration, and complain. */
-function touched(): boolean {
-  return (navigator.userActivation as UserActivation | undefined)?.hasBeenActive ?? true; // one that does not say is tried
-}
-
-/** A sound and a vibration for a new task. Browsers allow sound only after a touch: `arm` is called from one. */
-export class Alarm {
-  private audio: AudioContext | null = null;
-
-  arm(): void {
-    if (!touched()) return; // called by a script, as from a page that fills in the code
-    try {
-      this.audio ??= new AudioContext();
-      if (this.audio.state === 'suspended') void this.audio.resume();
-    } catch {
-      // No sound here.
-    }
-  }
-
-  ring(): void {
-    if (!touched()) return;
-    try {
-      navigator.vibrate?.([250, 120, 250]);
-    } catch {
-      // Not allowed here.
-    }
-    const a = this.audio;
-    if (!a || a.state !== 'running') return;
-    for (const [i, hz] of [659, 880, 659, 880].entries()) {
-      const from = a.currentTime + i * 0.18;
-      const tone = a.createOscillator();
-      const gain = a.createGain();
-      tone.type = 'triangle';
-      tone.frequency.value = hz;
-      gain.gain.setValueAtTime(0.0001, from);
-      gain.gain.exponentialRampToValueAtTime(0.4, from + 0.02);
-      gain.gain.exponentialRampToValueAtTime(0.0001, from + 0.16);
-      tone.connect(gain).connect(a.destination);
-      tone.start(from);
-      tone.stop(from + 0.17);
     }
   }
 }

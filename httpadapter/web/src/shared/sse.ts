@@ -75,10 +75,12 @@ export async function readStream(o: {
   fetch: typeof fetch;
   url: string;
   headers?: Record<string, string>;
+  credentials?: RequestCredentials; // whether cookies go along; none by default
   signal: AbortSignal;
   idle: number;
   parser: EventParser;
   onOpen?: () => void;
+  onHeard?: () => void; // anything, a heartbeat too
 }): Promise<Ending> {
   const stop = new AbortController();
   const abort = () => stop.abort();
@@ -92,7 +94,7 @@ export async function readStream(o: {
   try {
     wake();
     const headers = { Accept: 'text/event-stream', ...o.headers };
-    const r = await o.fetch(o.url, { headers, signal: stop.signal, cache: 'no-store', credentials: 'omit' });
+    const r = await o.fetch(o.url, { headers, signal: stop.signal, cache: 'no-store', credentials: o.credentials ?? 'omit' });
     const streams = r.headers.get('Content-Type')?.startsWith('text/event-stream');
     if (r.status !== 200 || !streams || !r.body) {
       void r.body?.cancel();
@@ -105,6 +107,7 @@ export async function readStream(o: {
       const { done, value } = await reader.read();
       if (done) return { kind: 'closed' };
       wake();
+      o.onHeard?.();
       o.parser.push(decoder.decode(value, { stream: true }));
     }
   } catch {

@@ -5,14 +5,17 @@ import { distance, type LngLat } from '../shared/geo';
 import type { LiveMap } from '../shared/map';
 import { Pause } from '../shared/sse';
 import { follow } from './follow';
-import { detail, ended, here, moving, phase, placeLabel, readTracking, steps, wantsMap, type Tracking } from './state';
-import { age, clocks, expected, length, Speaker } from './words';
+import { sendNote, takeNote } from './note';
+import { asOf, atDoor, detail, earlier, ended, etaLabel, fetching, moving, phase, pin, placeLabel, readTracking, silent, steps, stopsBefore, takesNotes, wantsMap, type Position, type Tracking } from './state';
+import { age, clocks, expected, Late, length, Narrowing, planned, readerLanguages, readerLocale, Speaker, Steady, stops } from './words';
 
 const config = readConfig(document);
 const t = translator(config.words);
 const times = clocks(config.lang, config.time_zone);
+const { locale } = readerLocale(config.lang, readerLanguages());
 const reducedMotion = matchMedia('(prefers-reduced-motion: reduce)').matches;
 
+const base = `${config.base}/track/${encodeURIComponent(config.token ?? '')}`;
 let offset = config.now - Date.now(); // of the server's clock
 const now = () => Date.now() + offset;
 
@@ -35,6 +38,10 @@ let gone = false;
 let connected = true;
 let lostSince = 0;
 
+const coarse = 100; // metres; what a position may be off by without a word
+const steady = new Steady();
+const narrowing = new Narrowing();
+const lateness = new Late();
 const speaker = new Speaker((words) => {
   $('spoken').textContent = words;
 });
@@ -78,14 +85,55 @@ function renderSteps(tr: Tracking): void {
   );
 }
 
+/** What is said of the expected time; null when there is none to tell, and when the headline says that the driver is there. */
+function when(tr: Tracking) {
+  const eta = steady.take(moving(tr) && tr.eta && !atDoor(tr) ? Date.parse(tr.eta.time) : NaN);
+  if (!Number.isFinite(eta)) return null;
+  return expected(t, eta, now(), times, tr.eta?.source === 'estimate', narrowing.take(eta, now()));
+}
+
+const promisedAt = (tr: Tracking) => Date.parse(tr.promised ?? tr.window?.to ?? '');
+
+/** Sets what is said of times, which changes by mere time. Tells the expected one, or what was agreed. */
+function renderTimes(tr: Tracking): string {
+  const said = when(tr);
+  const agreed = said || ended(tr) || atDoor(tr) ? '' : planned(t, Date.parse(tr.window?.from ?? ''), promisedAt(tr), now(), times);
+  const main = said?.main ?? agreed;
+  show('eta', main !== '');
+  if (main !== '') {
+    text('eta-label', t(etaLabel(tr)));
+    text('eta-main', main);
+    text('eta-sub', said?.sub ?? '');
+  }
+  const late = !atDoor(tr) && lateness.take(ended(tr) ? NaN : promisedAt(tr), Date.parse(tr.eta?.time ?? ''), now());
+  text('late', late ? t('track.late', { time: times.shown(promisedAt(tr), now()) }) : '');
+  const key = detail(tr);
+  const more = ended(tr) ? (config.reasons[tr.reason_code ?? ''] ?? '') : key && t(key);
+  show('detail', more !== '' && !said);
+  text('detail', more);
+  return main && `${t(etaLabel(tr))} ${main}`;
+}
+
+const positionAge = (p: Position) => age(t, p.live !== false, Date.parse(p.time), now(), (ms) => times.shown(ms, now()));
+
+/** How far the driver is, or how vague the position, where that says something of the way here. */
+function away(tr: Tracking): string {
+  const pos = tr.position;
+  if (!pos) return '';
+  if ((pos.accuracy ?? 0) > coarse) return t('track.position.accuracy', { distance: length(t, pos.accuracy!, locale) });
+  if (!tr.place?.lnglat || silent(tr) || fetching(tr) || atDoor(tr)) return '';
+  return t('track.distance', { distance: length(t, distance(pos.lnglat, tr.place.lnglat), locale) });
+}
+
 function render(): void {
   if (!state || gone) return;
-  const tr = state;
+  const tr = asOf(state, now());
   const ph = phase(tr);
   const over = ended(tr);
   const under = moving(tr);
   document.body.dataset.phase = ph;
   document.body.toggleAttribute('data-ended', over);
+  document.body.toggleAttribute('data-live', under && !silent(tr));
   const headline = t('track.headline.' + ph);
   text('headline', headline);
   if (document.title !== `${headline} · ${config.name}`) document.title = `${headline} · ${config.name}`;
@@ -94,16 +142,10 @@ function render(): void {
   show('final-at', over && Number.isFinite(endedAt));
   if (over && Number.isFinite(endedAt)) text('final-at', times.shown(endedAt, now()));
 
-  const eta = under && tr.eta ? Date.parse(tr.eta.time) : NaN;
-  const when = Number.isFinite(eta) ? expected(t, eta, now(), times.clock) : null;
-  show('eta', when !== null);
-  if (when) {
-    text('eta-main', when.main);
-    text('eta-sub', when.sub);
-  }
-  const more = detail(tr);
-  show('detail', more !== '' && !when);
-  text('detail', more === '' ? '' : t(more));
+  const expects = renderTimes(tr);
+  const before = stops(t, stopsBefore(tr));
+  show('stops', before !== '');
+  text('stops', before);
   renderSteps(tr);
 
   const name = tr.driver?.name ?? '';
@@ -119,26 +161,105 @@ function render(): void {
   show('order', !!tr.order_id);
   text('order-id', tr.order_id ?? '');
 
-  const pos = under ? tr.position : undefined;
-  let where = '';
-  let away = '';
-  if (pos) {
-    where = age(t, pos.live !== false, Date.parse(pos.time), now(), (ms) => times.shown(ms, now()));
-    if (place?.lnglat) {
-      const m = distance(pos.lnglat, place.lnglat);
-      away = m < 50 ? t(here(tr)) : t('track.distance', { distance: length(t, m, config.lang) });
-    }
-  } else if (under) {
-    where = t('track.position.none');
+  const digits = pin(tr);
+  show('pin', digits !== '');
+  text('pin-digits', digits);
+  const tried = earlier(tr);
+  show('earlier', tried !== '');
+  if (tried !== '') {
+    const at = instant(tr.earlier!.ended_at);
+    const why = config.reasons[tr.earlier!.reason_code ?? ''] ?? t(tried);
+    text('earlier-value', [Number.isFinite(at) && times.shown(at, now()), why].filter(Boolean).join(' · '));
   }
+  show('received', !!tr.received_by);
+  text('received-by', tr.received_by ?? '');
+  renderPhotos(tr.photos ?? []);
+  renderNote(tr);
+  if (config.links?.feedback) show('feedback', over);
+
+  const pos = under ? tr.position : undefined;
+  const where = pos ? positionAge(pos) : under ? t('track.position.none') : '';
+  const far = under ? away(tr) : '';
   show('position-row', where !== '');
   text('position', where);
-  show('distance', away !== '');
-  text('distance', away);
+  show('distance', far !== '');
+  text('distance', far);
 
-  speaker.offer([headline, when?.main, away].filter(Boolean).join('. '), Date.now());
+  speaker.offer([headline, expects, before, digits && `${t('track.pin')}: ${digits}`, silent(tr) ? where : far].filter(Boolean).join('. '), Date.now());
   void renderMap(tr);
 }
+
+function renderPhotos(ids: string[]): void {
+  const list = $('photos');
+  show('photos', ids.length > 0);
+  const key = ids.join();
+  if ((list.dataset.key ?? '') === key) return;
+  list.dataset.key = key;
+  list.replaceChildren(
+    ...ids.map((id) => {
+      const li = document.createElement('li');
+      const a = document.createElement('a');
+      a.href = `${base}/proof/${encodeURIComponent(id)}`;
+      a.target = '_blank';
+      a.rel = 'noopener';
+      const img = document.createElement('img');
+      img.src = a.href;
+      img.alt = t('track.photo');
+      a.append(img);
+      li.append(a);
+      return li;
+    }),
+  );
+}
+
+const noteText = $('note-text') as HTMLTextAreaElement;
+let noteKept = ''; // what the server has
+let sending = false;
+
+function renderNote(tr: Tracking): void {
+  show('note', takesNotes(tr));
+  const kept = tr.customer_note ?? '';
+  if (kept === noteKept) return;
+  noteText.value = takeNote(noteText.value, noteKept, kept);
+  noteKept = kept;
+  renderLeft();
+}
+
+/** The room that is left, when it gets scarce. */
+function renderLeft(): void {
+  const left = noteText.maxLength - noteText.value.length;
+  text('note-left', left <= 40 ? t('track.note.left', { n: left }) : '');
+}
+
+async function submitNote(): Promise<void> {
+  const written = noteText.value.trim();
+  if (sending) return;
+  if (written === '') {
+    text('note-state', t('track.note.empty'));
+    noteText.focus();
+    return;
+  }
+  sending = true;
+  $('note-send').setAttribute('aria-disabled', 'true');
+  text('note-state', t('track.note.sending'));
+  const sent = await sendNote(base, written);
+  sending = false;
+  $('note-send').removeAttribute('aria-disabled');
+  $('note-state').dataset.state = sent;
+  text('note-state', t('track.note.' + sent));
+  if (sent === 'saved') noteKept = written;
+}
+
+$('note').addEventListener('submit', (e) => {
+  e.preventDefault();
+  void submitNote();
+});
+noteText.addEventListener('input', () => {
+  renderLeft();
+  if (sending) return;
+  delete $('note-state').dataset.state;
+  text('note-state', '');
+});
 
 async function renderMap(tr: Tracking): Promise<void> {
   const pos = moving(tr) ? tr.position : undefined;
@@ -159,11 +280,14 @@ async function renderMap(tr: Tracking): Promise<void> {
       if (state && !ended(state)) {
         map = new LiveMap({
           element: $('map'),
+          map: config.map,
           tiles: config.tiles,
+          lang: config.lang,
           t,
           dark: matchMedia('(prefers-color-scheme: dark)').matches,
           reducedMotion,
           label: t('track.map'),
+          yields: true,
           onUserMove: () => show('recenter', true),
         });
       }
@@ -174,16 +298,16 @@ async function renderMap(tr: Tracking): Promise<void> {
     } finally {
       loadingMap = false;
     }
-    if (state) await renderMap(state);
+    if (state) await renderMap(asOf(state, now()));
     return;
   }
   map.setPins(
     tr.place?.lnglat
-      ? [{ kind: placeLabel(tr) === 'track.place.from' ? 'from' : 'to', label: t(placeLabel(tr)), at: tr.place.lnglat }]
+      ? [{ kind: placeLabel(tr) === 'track.place.from' ? 'from' : 'to', label: t(placeLabel(tr)), at: tr.place.lnglat, aim: !fetching(tr) && !atDoor(tr) }]
       : [],
   );
   map.setFix(
-    pos ? { at: pos.lnglat, heading: pos.bearing ?? null, time: Date.parse(pos.time) } : null,
+    pos ? { at: pos.lnglat, heading: pos.bearing ?? null, time: Date.parse(pos.time), radius: (pos.accuracy ?? 0) > coarse ? pos.accuracy : 0 } : null,
     (tr.path ?? []) as LngLat[],
     t('track.map.driver'),
     pos?.live !== false,
@@ -198,15 +322,16 @@ function renderConnection(): void {
 }
 
 const pause = new Pause();
-const base = `${config.base}/track/${encodeURIComponent(config.token ?? '')}`;
 let running: AbortController | null = null;
 
+/** Follows the link, unless it does already or is gone. */
 function start(): void {
-  if (gone || (state && ended(state))) return;
-  running = new AbortController();
+  if (gone || running) return;
+  const mine = (running = new AbortController());
   void follow(
     base,
     {
+      shown: state,
       onState(next) {
         state = next;
         render();
@@ -230,13 +355,16 @@ function start(): void {
         text('headline', t('track.gone.title'));
         text('detail', t('track.gone.text'));
         show('detail', true);
-        for (const id of ['eta', 'steps', 'driver', 'position-row', 'place', 'order', 'final-at', 'conn']) show(id, false);
+        text('late', '');
+        for (const id of ['eta', 'stops', 'pin', 'earlier', 'received', 'photos', 'note', 'steps', 'driver', 'position-row', 'place', 'order', 'final-at', 'conn']) show(id, false);
         $('spoken').textContent = t('track.gone.title');
       },
     },
     pause,
-    running.signal,
-  );
+    mine.signal,
+  ).then(() => {
+    if (running === mine) running = null;
+  });
 }
 
 $('recenter').addEventListener('click', () => {
@@ -250,7 +378,10 @@ document.addEventListener('visibilitychange', () => {
   if (!document.hidden) pause.wake();
 });
 // A page that comes back from the back/forward cache has lost its stream without being told.
-addEventListener('pagehide', () => running?.abort());
+addEventListener('pagehide', () => {
+  running?.abort();
+  running = null;
+});
 addEventListener('pageshow', (e) => {
   if (e.persisted) start();
 });
@@ -263,13 +394,10 @@ setInterval(tick, 5_000);
 function tick(): void {
   renderConnection();
   if (!state || gone || ended(state)) return;
-  const pos = moving(state) ? state.position : undefined;
-  if (pos) text('position', age(t, pos.live !== false, Date.parse(pos.time), now(), (ms) => times.shown(ms, now())));
-  const eta = moving(state) && state.eta ? Date.parse(state.eta.time) : NaN;
-  if (Number.isFinite(eta)) {
-    const when = expected(t, eta, now(), times.clock);
-    text('eta-main', when.main);
-    text('eta-sub', when.sub);
-  }
+  const tr = asOf(state, now());
+  if (silent(tr) && document.body.hasAttribute('data-live')) return render(); // it has just become too old
+  const pos = moving(tr) ? tr.position : undefined;
+  if (pos) text('position', positionAge(pos));
+  renderTimes(tr);
   speaker.tick(Date.now());
 }

@@ -1,7 +1,8 @@
 // The service worker of the driver app: the shell and its files come from the cache when there is no network, the API never does;
 // a pushed notice is shown. Its files are known when it is built.
 
-export {};
+import { translator } from '../shared/config';
+import { showNews, type Shown } from '../shared/news';
 
 declare const self: ServiceWorkerGlobalScope;
 declare const ASSETS: string[];
@@ -85,13 +86,15 @@ async function kept(): Promise<Shell | null> {
 async function show(p: Pushed): Promise<void> {
   const s = await kept();
   const news = s?.words['driver.notice.' + p.kind];
-  const task = (p.kind === 'assigned' || p.kind === 'updated') && p.task_id ? '#task/' + encodeURIComponent(p.task_id) : '';
-  await self.registration.showNotification(p.title || news || s?.name || '…', {
+  const task = ['assigned', 'updated', 'noted', 'reopened'].includes(p.kind ?? '') && p.task_id ? '#task/' + encodeURIComponent(p.task_id) : '';
+  const line = {
+    id: p.tag ?? '',
+    text: p.title || news || s?.name || '…',
     body: p.title || news ? (s?.name ?? '') : '',
-    tag: p.tag ?? 'tracking',
+    url: scope.href + task,
     icon: new URL('assets/' + ICON, scope).href,
-    data: scope.href + task,
-  });
+  };
+  await showNews(self.registration, line, translator(s?.words ?? {}));
 }
 
 self.addEventListener('push', (e) => {
@@ -110,7 +113,7 @@ self.addEventListener('notificationclick', (e) => {
     (async () => {
       const open = await self.clients.matchAll({ type: 'window' });
       const app = open.find((c) => c.url.startsWith(scope.href));
-      const target = typeof e.notification.data === 'string' ? e.notification.data : scope.href;
+      const target = (e.notification.data as Shown | null)?.url ?? scope.href;
       if (!app) {
         await self.clients.openWindow(target);
         return;

@@ -12,8 +12,10 @@ type Survival int
 
 const (
 	None Survival = iota // nothing
-	Some                 // of each sector, by chance, the change or what was there; so with each truncation, creation and deletion
-	Torn                 // as Some, and some sectors that survive hold garbage
+	// of each sector, by chance, the change or what was there; so with each truncation, creation
+	// and deletion
+	Some
+	Torn // as Some, and some sectors that survive hold garbage
 
 	numSurvivals
 )
@@ -30,7 +32,8 @@ func Survivals() []Survival {
 // sector is what a disk writes as a whole, in bytes.
 const sector = 512
 
-// Disk is the state of a disk: what is there for sure, and what has been asked for since the last sync.
+// Disk is the state of a disk: what is there for sure, and what has been asked for since the last
+// sync.
 type Disk struct {
 	files map[string]*content
 	Acked int // of the last Mark

@@ -48,6 +48,7 @@ func image(t *testing.T, s powervfs.Survival, seed uint64, ops ...powervfs.Op) m
 	return files
 }
 
+// TestNothingSurvivesUnsynced looks at what a power cut leaves of each way to write a file.
 func TestNothingSurvivesUnsynced(t *testing.T) {
 	sync := func(file string) powervfs.Op { return powervfs.Op{Kind: powervfs.Sync, File: file} }
 	for _, tt := range []struct {
@@ -58,14 +59,32 @@ func TestNothingSurvivesUnsynced(t *testing.T) {
 		{"nothing done", nil, map[string]string{"old": "before"}},
 		{"a write", []powervfs.Op{write("old", 0, "after!")}, map[string]string{"old": "before"}},
 		{"a synced write", []powervfs.Op{write("old", 3, "XYZ+"), sync("old")}, map[string]string{"old": "befXYZ+"}},
-		{"a write after the sync", []powervfs.Op{write("old", 0, "X"), sync("old"), write("old", 1, "Y")}, map[string]string{"old": "Xefore"}},
-		{"a sync of another file", []powervfs.Op{write("old", 0, "X"), sync("new")}, map[string]string{"old": "before", "new": ""}},
+		{
+			"a write after the sync", []powervfs.Op{write("old", 0, "X"), sync("old"), write("old", 1, "Y")},
+			map[string]string{"old": "Xefore"},
+		},
+		{
+			"a sync of another file", []powervfs.Op{write("old", 0, "X"), sync("new")},
+			map[string]string{"old": "before", "new": ""},
+		},
 		{"a new file", []powervfs.Op{write("new", 0, "X")}, map[string]string{"old": "before"}},
-		{"a new file, synced", []powervfs.Op{write("new", 2, "X"), sync("new")}, map[string]string{"old": "before", "new": "\x00\x00X"}},
-		{"a truncation", []powervfs.Op{{Kind: powervfs.Truncate, File: "old", Offset: 2}}, map[string]string{"old": "before"}},
-		{"a synced truncation", []powervfs.Op{{Kind: powervfs.Truncate, File: "old", Offset: 2}, sync("old")}, map[string]string{"old": "be"}},
+		{
+			"a new file, synced", []powervfs.Op{write("new", 2, "X"), sync("new")},
+			map[string]string{"old": "before", "new": "\x00\x00X"},
+		},
+		{
+			"a truncation", []powervfs.Op{{Kind: powervfs.Truncate, File: "old", Offset: 2}},
+			map[string]string{"old": "before"},
+		},
+		{
+			"a synced truncation", []powervfs.Op{{Kind: powervfs.Truncate, File: "old", Offset: 2}, sync("old")},
+			map[string]string{"old": "be"},
+		},
 		{"a deletion", []powervfs.Op{{Kind: powervfs.Delete, File: "old"}}, map[string]string{"old": "before"}},
-		{"a deletion with its directory", []powervfs.Op{{Kind: powervfs.Delete, File: "old", SyncDir: true}}, map[string]string{}},
+		{
+			"a deletion with its directory", []powervfs.Op{{Kind: powervfs.Delete, File: "old", SyncDir: true}},
+			map[string]string{},
+		},
 		{"shared memory", []powervfs.Op{write("x-shm", 0, "X"), sync("x-shm")}, map[string]string{"old": "before"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -76,7 +95,8 @@ func TestNothingSurvivesUnsynced(t *testing.T) {
 	}
 }
 
-// TestSomeSurvives looks at what chance leaves of a write of several sectors: each is there or not, and garbage only where it may be torn.
+// TestSomeSurvives looks at what chance leaves of a write of several sectors: each is there or not,
+// and garbage only where it may be torn.
 func TestSomeSurvives(t *testing.T) {
 	const sectors = 4
 	fresh := string(bytes.Repeat([]byte("n"), 512))
@@ -84,7 +104,8 @@ func TestSomeSurvives(t *testing.T) {
 		kept, dropped, torn := 0, 0, 0
 		for seed := range uint64(100) {
 			was := string(bytes.Repeat([]byte("o"), sectors*512))
-			left := image(t, s, seed, write("old", 0, was), powervfs.Op{Kind: powervfs.Sync, File: "old"}, write("old", 0, string(bytes.Repeat([]byte("n"), sectors*512))))["old"]
+			left := image(t, s, seed, write("old", 0, was), powervfs.Op{Kind: powervfs.Sync, File: "old"},
+				write("old", 0, string(bytes.Repeat([]byte("n"), sectors*512))))["old"]
 			for i := range sectors {
 				switch left[i*512 : (i+1)*512] {
 				case fresh:

@@ -1,10 +1,12 @@
-// Package powervfs lets tests see what a disk would hold after a power cut, and what a store does when its disk fails.
+// Package powervfs lets tests see what a disk would hold after a power cut, and what a store does
+// when its disk fails.
 //
-// [Register] puts a VFS between SQLite and the system's own. It notes every change of a file and every sync ([VFS.Log]), and a [Disk] that is shown
-// the notes one by one can write out what may be left at that moment ([Disk.Image]). With a [Fault], operations fail as the test wants.
+// [Register] puts a VFS between SQLite and the system's own. It notes every change of a file and
+// every sync ([VFS.Log]), and a [Disk] that is shown the notes one by one can write out what may be
+// left at that moment ([Disk.Image]). With a [Fault], operations fail as the test wants.
 //
-// SQLite calls a VFS through C function pointers, which this package answers with Go functions, in memory that Go does not own.
-// go vet has to be told so: go vet -unsafeptr=false.
+// SQLite calls a VFS through C function pointers, which this package answers with Go functions, in
+// memory that Go does not own.
 package powervfs
 
 import (
@@ -48,7 +50,8 @@ type Op struct {
 	Mark    int
 }
 
-// Fault decides over an operation before it is done: a result code other than 0 is its answer, and it is not done.
+// Fault decides over an operation before it is done: a result code other than 0 is its answer, and
+// it is not done.
 type Fault func(op Op) (code int32)
 
 // VFS is a registered VFS.
@@ -91,7 +94,8 @@ type (
 	mapFunc      = func(tls *libc.TLS, file uintptr, region, size, extend int32, out uintptr) int32
 )
 
-// pointer makes a Go function callable from translated C. The function has to be kept alive by somebody else.
+// pointer makes a Go function callable from translated C. The function has to be kept alive by
+// somebody else.
 func pointer[F any](v *VFS, f F) uintptr {
 	v.keep = append(v.keep, f)
 	return *(*uintptr)(unsafe.Pointer(&f))
@@ -100,6 +104,10 @@ func pointer[F any](v *VFS, f F) uintptr {
 // function makes a function of translated C callable from Go.
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&p)) }
 
+// at is the T at an address in C memory. The garbage collector neither moves nor frees what is
+// there, so that an address may be kept as a number, which go vet warns of for memory of Go's.
+func at[T any](p uintptr) *T { return *(**T)(unsafe.Pointer(&p)) }
+
 // Register puts a VFS with that name before the system's. It records nothing yet.
 func Register(name string) (*VFS, error) {
 	v := &VFS{name: name, tls: libc.NewTLS(), files: map[uintptr]*file{}, tables: map[uintptr]*methods{}}
@@ -107,9 +115,9 @@ func Register(name string) (*VFS, error) {
 	if system == 0 {
 		return nil, fmt.Errorf("powervfs: there is no default VFS")
 	}
-	v.next = (*sqlite3.Tsqlite3_vfs)(unsafe.Pointer(system))
+	v.next = at[sqlite3.Tsqlite3_vfs](system)
 	v.vfs = libc.Xmalloc(v.tls, libc.Tsize_t(unsafe.Sizeof(*v.next)))
-	c := (*sqlite3.Tsqlite3_vfs)(unsafe.Pointer(v.vfs))
+	c := at[sqlite3.Tsqlite3_vfs](v.vfs)
 	*c = *v.next
 	c.FpNext = 0
 	var err error
@@ -126,7 +134,7 @@ func Register(name string) (*VFS, error) {
 // Unregister takes the VFS away. No file may be open.
 func (v *VFS) Unregister() {
 	sqlite3.Xsqlite3_vfs_unregister(v.tls, v.vfs)
-	libc.Xfree(v.tls, (*sqlite3.Tsqlite3_vfs)(unsafe.Pointer(v.vfs)).FzName)
+	libc.Xfree(v.tls, at[sqlite3.Tsqlite3_vfs](v.vfs).FzName)
 	libc.Xfree(v.tls, v.vfs)
 	for _, m := range v.tables {
 		libc.Xfree(v.tls, m.ours)
@@ -215,7 +223,7 @@ func base(name uintptr) string {
 }
 
 func (v *VFS) open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uintptr) int32 {
-	f := (*sqlite3.Tsqlite3_file)(unsafe.Pointer(p))
+	f := at[sqlite3.Tsqlite3_file](p)
 	f.FpMethods = 0 // SQLite closes what has methods, even after an error
 	return v.do(Op{Kind: Open, File: base(name)}, func() int32 {
 		code := function[openFunc](v.next.FxOpen)(tls, uintptr(unsafe.Pointer(v.next)), name, p, flags, outFlags)
@@ -237,9 +245,9 @@ func (v *VFS) open(tls *libc.TLS, _, name, p uintptr, flags int32, outFlags uint
 
 // wrap makes our table for one of the system's.
 func (v *VFS) wrap(tls *libc.TLS, theirs uintptr) *methods {
-	m := &methods{theirs: *(*sqlite3.Tsqlite3_io_methods)(unsafe.Pointer(theirs))}
+	m := &methods{theirs: *at[sqlite3.Tsqlite3_io_methods](theirs)}
 	m.ours = libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(m.theirs)))
-	c := (*sqlite3.Tsqlite3_io_methods)(unsafe.Pointer(m.ours))
+	c := at[sqlite3.Tsqlite3_io_methods](m.ours)
 	*c = m.theirs
 	c.FiVersion = min(c.FiVersion, 2) // without xFetch, or pages could be written past us
 	c.FxClose = pointer[closeFunc](v, v.close)
@@ -271,7 +279,7 @@ func (v *VFS) read(tls *libc.TLS, p, buf uintptr, n int32, offset int64) int32 {
 
 func (v *VFS) write(tls *libc.TLS, p, buf uintptr, n int32, offset int64) int32 {
 	f := v.of(p)
-	data := slices.Clone(unsafe.Slice((*byte)(unsafe.Pointer(buf)), n))
+	data := slices.Clone(unsafe.Slice(at[byte](buf), n))
 	return v.do(Op{Kind: Write, File: f.name, Offset: offset, Data: data}, func() int32 {
 		return function[transferFunc](f.theirs.FxWrite)(tls, p, buf, n, offset)
 	})

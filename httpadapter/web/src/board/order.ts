@@ -1,0 +1,31 @@
+// The order of a driver's stops, and what dragging or a key makes of it.
+
+export interface Stop {
+  task_id: string;
+  leg: 'pickup' | 'drop';
+}
+
+/** Moves a stop to another place, as far as pickups stay before their drops. */
+export function moved<S extends Stop>(stops: readonly S[], from: number, to: number): S[] {
+  const stop = stops[from]!;
+  const by = to < from ? -1 : 1;
+  let at = from;
+  while (at !== to) {
+    const other = stops[at + by];
+    if (!other || (other.task_id === stop.task_id && (by < 0 ? other.leg === 'pickup' : stop.leg === 'pickup'))) break;
+    at += by;
+  }
+  const rest = stops.filter((s) => s !== stop);
+  return [...rest.slice(0, at), stop, ...rest.slice(at)];
+}
+
+export const sameOrder = (a: readonly Stop[], b: readonly Stop[]): boolean => a.length === b.length && a.every((s, i) => s.task_id === b[i]!.task_id && s.leg === b[i]!.leg);
+
+/** Puts the stops of a task where it was dropped among the others: its drop by itself or with the pickup before it, or its pickup alone, whose drop stays last. */
+export function placed<S extends Stop>(stops: readonly S[], task: string, leg: Stop['leg'], at: number): S[] {
+  const own = stops.filter((s) => s.task_id === task);
+  const rest = stops.filter((s) => s.task_id !== task);
+  at = stops.slice(0, at).filter((s) => s.task_id !== task).length; // where he has it already, its own were counted
+  const [here, last] = leg === 'pickup' && own.length === 2 ? [own.slice(0, 1), own.slice(1)] : [own, []];
+  return [...rest.slice(0, at), ...here, ...rest.slice(at), ...last];
+}

@@ -1,0 +1,126 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
+)
+
+// checkDeletions looks at the tasks and trips that are to go: each is there as it was read, and named
+// once.
+func (c *change) checkDeletions() error {
+	tasks := rows.SeenOf[tracking.TaskID](len(c.cs.DeleteTasks) + len(c.tasks))
+	for _, t := range c.cs.DeleteTasks {
+		if r := c.app.tasks.byID[t.ID]; tasks.Before(t.ID) || r == nil || r.task.Version != t.Version {
+			return rows.VersionConflict(tracking.KindTask, t.ID)
+		}
+	}
+	trips := rows.SeenOf[tracking.TripID](len(c.cs.DeleteTrips) + len(c.trips))
+	for _, t := range c.cs.DeleteTrips {
+		if r := c.app.trips.byID[t.ID]; trips.Before(t.ID) || r == nil || r.trip.Version != t.Version {
+			return rows.VersionConflict(tracking.KindTrip, t.ID)
+		}
+	}
+	if len(c.cs.DeleteTasks)+len(c.cs.DeleteTrips) == 0 {
+		return nil
+	}
+	for _, t := range c.tasks {
+		if tasks.Before(t.ID) {
+			return rows.VersionConflict(tracking.KindTask, t.ID)
+		}
+	}
+	for _, t := range c.trips {
+		if trips.Before(t.ID) {
+			return rows.VersionConflict(tracking.KindTrip, t.ID)
+		}
+	}
+	return nil
+}
+
+// leavesTask reports whether a task goes with the change, and leavesTrip whether a trip does.
+func (c *change) leavesTask(id tracking.TaskID) bool {
+	return slices.ContainsFunc(c.cs.DeleteTasks, func(t tracking.Task) bool { return t.ID == id })
+}
+
+func (c *change) leavesTrip(id tracking.TripID) bool {
+	return slices.ContainsFunc(c.cs.DeleteTrips, func(t tracking.Trip) bool { return t.ID == id })
+}
+
+// applyDeletions removes the tasks, trips and files that are to go.
+func (c *change) applyDeletions() {
+	for _, t := range c.cs.DeleteTasks {
+		r := c.app.tasks.byID[t.ID]
+		c.store.secrets.taskLinks.move(owner[tracking.TaskID]{c.app, t.ID}, r.task.Link.Hash, tracking.Hash{})
+		c.app.lastVersion = max(c.app.lastVersion, r.task.Version)
+		gone := *r.task
+		gone.Waiting = false
+		c.app.nearby.PutTask(gone)
+		c.app.tasks.remove(r)
+		c.app.dropSubject(tracking.Subject{Kind: tracking.KindTask, ID: string(t.ID)})
+	}
+	for _, t := range c.cs.DeleteTrips {
+		r := c.app.trips.byID[t.ID]
+		c.store.secrets.tripLinks.move(owner[tracking.TripID]{c.app, t.ID}, r.trip.Link.Hash, tracking.Hash{})
+		c.app.lastVersion = max(c.app.lastVersion, r.trip.Version)
+		c.app.trips.remove(r)
+		c.app.dropSubject(tracking.Subject{Kind: tracking.KindTrip, ID: string(t.ID)})
+	}
+	for _, id := range c.cs.DropFiles {
+		c.app.files.drop(id)
+	}
+}
+
+// remove takes a task out of all lists.
+func (x *tasks) remove(r *taskRow) {
+	x.unname(r)
+	x.leave(r, taskKeys{})
+	x.all.all.remove(r, (*taskRow).compare)
+	delete(x.byID, r.task.ID)
+	if x.byKey[r.task.Key] == r {
+		delete(x.byKey, r.task.Key)
+	}
+}
+
+// remove takes a trip out of all lists.
+func (x *trips) remove(r *tripRow) {
+	x.leave(r)
+	x.all.remove(r, (*tripRow).compare)
+	delete(x.byID, r.trip.ID)
+}
+
+// dropSubject removes all events of a subject, what is to be delivered of them, and the notices that
+// they have told. The application is locked.
+func (a *application) dropSubject(of tracking.Subject) {
+	s := a.events.subjects[of]
+	if s == nil {
+		return
+	}
+	for _, q := range s.queues {
+		q.box.mu.Lock()
+		q.box.take(q)
+		q.events = nil
+		q.box.unlock()
+	}
+	c := s.events.start(0)
+	gone, _ := take(c.next, 0, s.events.len(), nil)
+	for _, r := range gone {
+		for _, n := range r.event.Notices {
+			a.dropNotice(n)
+		}
+		a.events.remove(r)
+	}
+	delete(a.events.subjects, of)
+}
+
+// dropNotice removes a notice, if it is there still.
+func (a *application) dropNotice(n tracking.Notice) {
+	d := a.drivers.byID[n.DriverID]
+	if d == nil {
+		return
+	}
+	c := d.feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= n.ID })
+	if r, ok := c.next(); ok && r.notice.ID == n.ID {
+		a.purgeNotice(r)
+	}
+}

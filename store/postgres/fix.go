@@ -1,0 +1,445 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/rows"
+)
+
+// arrival is a batch that a transaction keeps for a driver whom it has locked, and what became of
+// it.
+type arrival struct {
+	driver *driverState // nil: there is none
+	batch  tracking.FixBatch
+	out    tracking.Recorded
+	err    error
+}
+
+// record keeps batches in their order and queues what is to be written; the drivers are as of
+// afterwards then. What the rule needs to know of fixes kept before is read in as few round trips
+// as it has steps that depend on each other; where all fixes are newer than those kept, it is none.
+func (x *tx) record(ctx context.Context, list []*arrival) error {
+	logs := map[*driverState]*fixLog{}
+	var order []*driverState // as they come
+	for rest := list; len(rest) > 0; {
+		var unread []*arrival // the rest of those whose log needs more
+		behind := map[*driverState]bool{}
+		for _, a := range rest {
+			if a.driver == nil {
+				a.err = tracking.ErrNotFound
+				continue
+			}
+			l := logs[a.driver]
+			if l == nil {
+				l = newFixLog()
+				logs[a.driver] = l
+				order = append(order, a.driver)
+			}
+			if behind[a.driver] {
+				unread = append(unread, a)
+				continue
+			}
+			if next, err := a.judge(l); errors.Is(err, errUnread) {
+				behind[a.driver] = true
+				unread = append(unread, a)
+			} else if a.err = err; err == nil {
+				logs[a.driver] = next
+			}
+		}
+		if rest = unread; len(rest) > 0 {
+			if err := x.readFixes(ctx, order, logs); err != nil {
+				return err
+			}
+		}
+	}
+	x.putFixes(order, logs)
+	x.putPositions(order)
+	return nil
+}
+
+// judge applies the rule to the batch, and notes in the driver what has come of it. It returns the
+// log as of afterwards. With errUnread nothing has changed but what the log wants.
+func (a *arrival) judge(l *fixLog) (*fixLog, error) {
+	next := l.clone()
+	out, err := a.batch.Record(next, a.driver.Driver)
+	if errors.Is(err, errUnread) {
+		l.want, l.most = next.want, next.most
+		if w := l.want; w.trips != nil { // the others of the batch will be asked for as well
+			for _, f := range a.batch.Fixes {
+				t := f.Time.UnixMilli()
+				w.trips.from, w.trips.to = min(w.trips.from, t), max(w.trips.to, t)
+			}
+		} else {
+			w.from += 2 * len(a.batch.Fixes)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := a.driver
+	d.Position = out.Driver.Position
+	if latest := a.batch.Latest; !latest.IsZero() && d.oldest != nil && *d.oldest > latest.UnixMilli() {
+		d.oldest = nil // it was forgotten
+	}
+	for i, o := range out.Outcomes {
+		if o.Kept() {
+			if t := a.batch.Fixes[i].Time.UnixMilli(); d.oldest == nil || t < *d.oldest {
+				d.oldest = &t
+			}
+		}
+	}
+	a.out = out
+	a.out.Driver = out.Driver.Clone()
+	return next, nil
+}
+
+// How a window of a driver's fixes, and the trips within it, are read for many at once.
+const (
+	keptColumns = ` f.mark, f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted`
+
+	selectWindowsBefore = `
+SELECT u.i,` + keptColumns + `
+FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) WITH ORDINALITY u (app, driver, at, n, i)
+CROSS JOIN LATERAL (SELECT * FROM tracking.fixes k WHERE k.app = u.app AND k.driver = u.driver AND k.time < u.at
+	ORDER BY k.time DESC LIMIT u.n) f`
+
+	selectWindowsFrom = `
+SELECT u.i,` + keptColumns + `
+FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::int[]) WITH ORDINALITY u (app, driver, at, n, i)
+CROSS JOIN LATERAL (SELECT * FROM tracking.fixes k WHERE k.app = u.app AND k.driver = u.driver AND k.time >= u.at
+	ORDER BY k.time LIMIT u.n) f`
+
+	// A trip without a start began at the zero time.
+	selectTripWindows = `
+SELECT u.i, coalesce(t.started_at, -62135596800000), t.covers_until
+FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[], $5::bigint[])
+	WITH ORDINALITY u (app, driver_id, person, lo, hi, i)
+JOIN tracking.trips t ON t.app = u.app AND t.driver_id = u.driver_id AND t.person = u.person
+	AND t.covers_until >= u.lo AND coalesce(t.started_at, -62135596800000) <= u.hi`
+)
+
+// window is a row of those: of the i-th driver that was asked for.
+type window[T any] struct {
+	i int
+	v T
+}
+
+func scanKeptWindow(row pgx.CollectableRow) (w window[tracking.KeptFix], err error) {
+	var f keptRow
+	err = row.Scan(append([]any{&w.i}, f.dest()...)...)
+	w.v = f.kept()
+	return w, err
+}
+
+func scanTripWindow(row pgx.CollectableRow) (w window[span], err error) {
+	err = row.Scan(&w.i, &w.v.from, &w.v.to)
+	return w, err
+}
+
+// keptRow is a fix with its mark, which is below zero once it was purged.
+type keptRow struct {
+	fixRow
+	mark int16
+}
+
+func (r *keptRow) dest() []any { return append([]any{&r.mark}, r.fixRow.dest()...) }
+
+func (r *keptRow) kept() tracking.KeptFix {
+	return tracking.KeptFix{Fix: r.fix(), Mark: tracking.FixMark(max(r.mark, -r.mark)), Purged: r.mark < 0}
+}
+
+// readFixes reads what the logs want, in one round trip.
+func (x *tx) readFixes(ctx context.Context, drivers []*driverState, logs map[*driverState]*fixLog) error {
+	var fixes, trips []*fixLog
+	var apps, tripApps []int32
+	var numbers, times, lo, hi []int64
+	var before, from []int32
+	var ids, persons []string
+	for _, d := range drivers {
+		switch l := logs[d]; {
+		case l.want == nil:
+		case l.want.trips != nil:
+			trips, tripApps = append(trips, l), append(tripApps, d.app)
+			ids, persons = append(ids, string(d.ID)), append(persons, d.Person)
+			lo, hi = append(lo, l.want.trips.from), append(hi, l.want.trips.to)
+		default:
+			fixes, apps, numbers = append(fixes, l), append(apps, d.app), append(numbers, d.number)
+			times, before = append(times, l.want.at), append(before, int32(l.want.before))
+			from = append(from, int32(l.want.from))
+		}
+	}
+	var earlier, later []window[tracking.KeptFix]
+	var windows []window[span]
+	if len(fixes) > 0 {
+		x.by(ofFixes)
+		queueRows(x, &earlier, scanKeptWindow, selectWindowsBefore, apps, numbers, times, before)
+		queueRows(x, &later, scanKeptWindow, selectWindowsFrom, apps, numbers, times, from)
+	}
+	if len(trips) > 0 {
+		x.by(ofTrips)
+		queueRows(x, &windows, scanTripWindow, selectTripWindows, tripApps, ids, persons, lo, hi)
+	}
+	if err := x.flush(ctx); err != nil {
+		return err
+	}
+	earlierOf, laterOf, tripsOf := byPlace(earlier), byPlace(later), byPlace(windows)
+	for i, l := range fixes {
+		l.readBefore(l.want.at, l.want.before, earlierOf[i+1])
+		l.readFrom(l.want.at, l.want.from, laterOf[i+1])
+		l.want = nil
+	}
+	for i, l := range trips {
+		l.trips, l.want = tripWindows{known: l.want.trips, spans: tripsOf[i+1]}, nil
+	}
+	return nil
+}
+
+// positionWithout is where a driver is once all fixes before a moment, UTC ms, are purged; empty
+// tells that then there are none.
+func (x *tx) positionWithout(ctx context.Context, d *driverState, before int64) (
+	next tracking.Position, empty bool, err error,
+) {
+	logs := map[*driverState]*fixLog{d: newFixLog()}
+	for {
+		next, empty, err = d.Position.Purged(logs[d], fromMillis(before))
+		if !errors.Is(err, errUnread) {
+			return next, empty, err
+		}
+		if err := x.readFixes(ctx, []*driverState{d}, logs); err != nil {
+			return next, false, err
+		}
+	}
+}
+
+// byPlace puts together the rows of each driver that was asked for.
+func byPlace[T any](list []window[T]) map[int][]T {
+	m := map[int][]T{}
+	for _, w := range list {
+		m[w.i] = append(m[w.i], w.v)
+	}
+	return m
+}
+
+const (
+	deleteForgotten = `DELETE FROM tracking.fixes WHERE app = $1 AND driver = $2 AND time > $3`
+
+	fixFields   = `app, driver, time, mark, trusted, lng, lat, event_id, accuracy, speed, bearing, battery`
+	insertFixes = `
+INSERT INTO tracking.fixes (` + fixFields + `)
+SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::smallint[], $5::bool[], $6::float8[], $7::float8[],
+	$8::text[], $9::float8[], $10::float8[], $11::float8[], $12::float8[])`
+
+	updateMarks = `
+UPDATE tracking.fixes f SET mark = CASE WHEN f.mark < 0 THEN -u.mark ELSE u.mark END
+FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::smallint[]) u (app, driver, time, mark)
+WHERE f.app = u.app AND f.driver = u.driver AND f.time = u.time`
+)
+
+// putFixes queues what the logs have changed.
+func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
+	var marks []int16
+	var marked, markedTimes []int64
+	var markedApps []int32
+	for _, d := range drivers {
+		l := logs[d]
+		if l.forget != endless {
+			x.by(ofFixes)
+			x.queue(deleteForgotten, d.app, d.number, l.forget)
+		}
+		for t, m := range l.marks {
+			markedApps, marked = append(markedApps, d.app), append(marked, d.number)
+			markedTimes, marks = append(markedTimes, t), append(marks, int16(m))
+		}
+	}
+	if n, values := freshValues(drivers, logs); n > 0 {
+		x.updates()
+		x.queue(insertFixes, values...)
+	}
+	if len(marks) > 0 {
+		x.by(ofFixes)
+		x.queue(updateMarks, markedApps, marked, markedTimes, marks)
+	}
+}
+
+// freshValues are the new fixes of the logs, as the arrays of fixFields, and how many they are.
+func freshValues(drivers []*driverState, logs map[*driverState]*fixLog) (n int, values []any) {
+	for _, d := range drivers {
+		n += len(logs[d].fresh)
+	}
+	put, apps, numbers, times := fixArraysOf(n), make([]int32, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	for _, d := range drivers {
+		for _, f := range logs[d].fresh {
+			apps, numbers, times = append(apps, d.app), append(numbers, d.number), append(times, f.Time.UnixMilli())
+			put.add(f.Fix)
+			put.mark = append(put.mark, int16(f.Mark))
+		}
+	}
+	return n, []any{
+		apps, numbers, times, put.mark, put.trusted, put.lng, put.lat, put.eventID,
+		put.accuracy, put.speed, put.bearing, put.battery,
+	}
+}
+
+// fixArrays are fixes as columns. Those that may be missing are NULL then, all of them.
+type fixArrays struct {
+	time                              []*int64
+	mark                              []int16
+	trusted                           []*bool
+	lng, lat                          []*float64
+	eventID                           []*string
+	accuracy, speed, bearing, battery []*float64
+}
+
+// fixArraysOf has room for so many.
+func fixArraysOf(n int) fixArrays {
+	floats := func() []*float64 { return make([]*float64, 0, n) }
+	return fixArrays{
+		time: make([]*int64, 0, n), mark: make([]int16, 0, n), trusted: make([]*bool, 0, n),
+		lng: floats(), lat: floats(), eventID: make([]*string, 0, n), accuracy: floats(), speed: floats(),
+		bearing: floats(), battery: floats(),
+	}
+}
+
+func (c *fixArrays) add(f tracking.Fix) {
+	if f.Time.IsZero() {
+		c.time, c.trusted, c.eventID = append(c.time, nil), append(c.trusted, nil), append(c.eventID, nil)
+		c.lng, c.lat, c.accuracy = append(c.lng, nil), append(c.lat, nil), append(c.accuracy, nil)
+		c.speed, c.bearing, c.battery = append(c.speed, nil), append(c.bearing, nil), append(c.battery, nil)
+		return
+	}
+	c.time, c.trusted = append(c.time, new(f.Time.UnixMilli())), append(c.trusted, &f.Trusted)
+	c.lng, c.lat = append(c.lng, &f.LngLat.Lng), append(c.lat, &f.LngLat.Lat)
+	c.eventID = append(c.eventID, textValue(f.EventID))
+	c.accuracy, c.speed = append(c.accuracy, readingValue(f.Accuracy)), append(c.speed, readingValue(f.Speed))
+	c.bearing, c.battery = append(c.bearing, readingValue(f.Bearing)), append(c.battery, readingValue(f.Battery))
+}
+
+const (
+	setPosition = `cell = u.cell, heard = u.heard, oldest_at = u.oldest, seen_at = u.seen,
+	skew_least = u.least, skew_recent = u.recent, skew_arrivals = u.arrivals, unread = u.unread,
+	rewrites = u.rewrites, tail = u.tail, fix_time = u.time, fix_lng = u.lng, fix_lat = u.lat,
+	fix_event_id = u.event_id, fix_accuracy = u.accuracy, fix_speed = u.speed, fix_bearing = u.bearing,
+	fix_battery = u.battery, fix_trusted = u.trusted, stamp = p.stamp + 1`
+	positionArrays = `$1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
+	$8::float8[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::float8[],
+	$15::float8[], $16::text[], $17::float8[], $18::float8[], $19::float8[], $20::float8[], $21::bool[]`
+	positionFields = `app, driver, cell, heard, oldest, seen, least, recent, arrivals, unread, rewrites, tail, time, lng,
+	lat, event_id, accuracy, speed, bearing, battery, trusted`
+
+	updatePositions = `
+UPDATE tracking.positions p SET ` + setPosition + ` FROM unnest(` + positionArrays + `) u (` + positionFields + `)
+WHERE p.app = u.app AND p.driver = u.driver`
+)
+
+// putPositions queues where drivers are now.
+func (x *tx) putPositions(drivers []*driverState) {
+	if len(drivers) > 0 {
+		x.updates()
+		x.queue(updatePositions, positionValues(drivers)...)
+		for _, d := range drivers {
+			d.stamp++
+		}
+	}
+}
+
+// positionValues are where drivers are now, as the arrays of positionFields.
+func positionValues(drivers []*driverState) []any {
+	n := len(drivers)
+	apps, at := make([]int32, 0, n), fixArraysOf(n)
+	numbers, heard, arrivals := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	unread, rewrites := make([]int64, 0, n), make([]int64, 0, n)
+	cells, oldest, seen := make([]*int64, 0, n), make([]*int64, 0, n), make([]*int64, 0, n)
+	least, recent, tails := make([]*float64, 0, n), make([]*float64, 0, n), make([]*string, 0, n)
+	for _, d := range drivers {
+		p := &d.Position
+		var cell *int64
+		if p.Located() {
+			cell = new(cellOf(p.Fix.LngLat))
+		}
+		apps, numbers, cells = append(apps, d.app), append(numbers, d.number), append(cells, cell)
+		heard, oldest = append(heard, heardOf(&d.Driver)), append(oldest, d.oldest)
+		seen = append(seen, millis(p.SeenAt))
+		least, recent = append(least, readingValue(p.Skew.Least)), append(recent, readingValue(p.Skew.Recent))
+		arrivals, unread = append(arrivals, int64(p.Skew.Arrivals)), append(unread, int64(p.Unread))
+		rewrites, tails = append(rewrites, int64(p.Rewrites)), append(tails, textValue(p.Tail))
+		at.add(p.Fix)
+	}
+	return []any{
+		apps, numbers, cells, heard, oldest, seen, least, recent, arrivals, unread, rewrites,
+		tails, at.time, at.lng, at.lat, at.eventID, at.accuracy, at.speed, at.bearing, at.battery, at.trusted,
+	}
+}
+
+const (
+	fixesOf = ` FROM tracking.drivers d JOIN tracking.fixes f ON f.app = d.app AND f.driver = d.n
+WHERE d.app = $1 AND d.id = $2 AND f.time >= $3 AND f.time <= $4 AND $5::text IN ('', d.person)`
+
+	selectGood       = `SELECT` + keptColumns + fixesOf + ` AND f.mark IN (1, 2) ORDER BY f.time LIMIT $6`
+	selectGoodNewest = `SELECT` + keptColumns + fixesOf + ` AND f.mark IN (1, 2) ORDER BY f.time DESC LIMIT $6`
+	selectKept       = `SELECT` + keptColumns + fixesOf + ` ORDER BY f.time LIMIT $6`
+	selectKeptNewest = `SELECT` + keptColumns + fixesOf + ` ORDER BY f.time DESC LIMIT $6`
+
+	fixChunk = 1000
+)
+
+func scanKept(row pgx.CollectableRow) (tracking.KeptFix, error) {
+	var r keptRow
+	err := row.Scan(r.dest()...)
+	return r.kept(), err
+}
+
+// Fixes implements [tracking.TripReader]. Between chunks it holds nothing, however long the caller
+// takes.
+func (s *Store) Fixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) iter.Seq2[tracking.Fix, error] {
+	return func(yield func(tracking.Fix, error) bool) {
+		query := selectGood
+		if r.Newest {
+			query = selectGoodNewest
+		}
+		from, to := rows.Window(r)
+		for left := r.Limit; ; {
+			limit := fixChunk
+			if r.Limit > 0 {
+				limit = min(limit, left)
+			}
+			chunk, err := listIn(ctx, s, app, scanKept, query, string(driver), from, to, r.Person, limit)
+			if err != nil {
+				yield(tracking.Fix{}, err)
+				return
+			}
+			for _, f := range chunk {
+				if !yield(f.Fix, nil) {
+					return
+				}
+			}
+			left -= len(chunk)
+			if len(chunk) < limit || r.Limit > 0 && left == 0 {
+				return
+			}
+			if last := chunk[len(chunk)-1].Time.UnixMilli(); r.Newest {
+				to = last - 1
+			} else {
+				from = last + 1
+			}
+		}
+	}
+}
+
+// KeptFixes implements [tracking.TripReader].
+func (s *Store) KeptFixes(
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
+) ([]tracking.KeptFix, error) {
+	query := selectKept
+	if r.Newest {
+		query = selectKeptNewest
+	}
+	from, to := rows.Window(r)
+	return listIn(ctx, s, app, scanKept, query, string(driver), from, to, r.Person, r.Limit)
+}

@@ -1,0 +1,211 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"slices"
+)
+
+// Most fixes come to a process that has written the driver's last ones as well, and are newer than
+// these. What came of them is known, and so is what becomes of the next. They are written in one round
+// trip then, on the condition that nobody has written to the driver since: whoever does gives the row
+// of the position another stamp. For whom that is so nothing is written, and the row is read.
+
+// knownDrivers bounds what is remembered.
+const knownDrivers = 1 << 14
+
+// knownDriver is a driver as this process has left him.
+type knownDriver struct {
+	state driverState
+	alone bool // nobody else has written to him from the time before that on
+}
+
+// learn remembers the drivers of a group that was read and committed, but those who were left.
+func (g *recorder) learn(list, left []*recording) {
+	waits := make(map[*recording]bool, len(left))
+	for _, r := range left {
+		waits[r] = true
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	seen := make(map[driverKey]bool, len(list))
+	for _, r := range list {
+		if r.driver == nil {
+			delete(g.known, r.key)
+		}
+		if waits[r] || r.driver == nil || seen[r.key] {
+			continue
+		}
+		seen[r.key] = true
+		old := g.known[r.key]
+		// Who has been read was as he is known, or is new here.
+		alone := old == nil || old.state.number == r.driver.number && old.state.stamp == r.driver.stamp-1
+		g.know(r.key, &knownDriver{state: *r.driver, alone: alone})
+	}
+}
+
+// know remembers a driver. The caller holds g.mu.
+func (g *recorder) know(key driverKey, k *knownDriver) {
+	if g.known == nil {
+		g.known = map[driverKey]*knownDriver{}
+	}
+	if _, ok := g.known[key]; !ok && len(g.known) >= knownDrivers {
+		for other := range g.known { // any
+			delete(g.known, other)
+			break
+		}
+	}
+	g.known[key] = k
+}
+
+// forget forgets the drivers of calls of which nobody knows what came.
+func (g *recorder) forget(list []*recording) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, r := range list {
+		delete(g.known, r.key)
+	}
+}
+
+// commitKnown keeps the batches for drivers who are as they are known, and answers their calls. It
+// returns the others, and whether some have been waited for in vain.
+func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, held bool) {
+	k := g.judgeKnown(list)
+	if 2*len(k.calls) < len(list) { // it would be a third round trip for most
+		return list, false
+	}
+	moved, err := s.moveKnown(k)
+	if err != nil {
+		g.forget(k.calls)
+		if refused(err) {
+			return list, code(err) == codeLockTimeout
+		}
+		s.answer(k.calls, nil, err)
+		return k.rest, false
+	}
+	var done []*recording
+	rest = k.rest
+	g.mu.Lock()
+	for _, r := range k.calls {
+		if d := r.driver; moved[driverNumber{d.app, d.number}] {
+			done = append(done, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+	for i, key := range k.keys {
+		if d := k.drivers[i]; moved[driverNumber{d.app, d.number}] {
+			d.stamp++
+			g.know(key, &knownDriver{state: *d, alone: true})
+		} else {
+			g.know(key, &knownDriver{state: *d}) // with the old stamp
+		}
+	}
+	g.mu.Unlock()
+	s.answer(done, nil, nil)
+	return rest, false
+}
+
+// judged are calls whose outcome is known if the drivers are.
+type judged struct {
+	calls   []*recording
+	keys    []driverKey
+	drivers []*driverState // as of afterwards, but for the stamp
+	logs    map[*driverState]*fixLog
+	rest    []*recording // those about other drivers, or about what is to be read first
+}
+
+// judgeKnown applies the rule for the drivers who are known.
+func (g *recorder) judgeKnown(list []*recording) judged {
+	k := judged{logs: map[*driverState]*fixLog{}}
+	of := make(map[driverKey]*driverState, len(list))
+	failed := map[driverKey]bool{}
+	g.mu.Lock()
+	for _, r := range list {
+		if of[r.key] == nil && g.known[r.key] != nil && g.known[r.key].alone {
+			d := g.known[r.key].state
+			of[r.key] = &d
+		}
+	}
+	g.mu.Unlock()
+	for _, r := range list {
+		d := of[r.key]
+		if d == nil || failed[r.key] {
+			continue
+		}
+		if k.logs[d] == nil {
+			k.logs[d] = newFixLog()
+		}
+		r.driver = d
+		next, err := r.judge(k.logs[d])
+		if err != nil || next.forget != endless || len(next.marks) > 0 {
+			failed[r.key] = true
+			continue
+		}
+		k.logs[d] = next
+	}
+	for _, r := range list {
+		d := of[r.key]
+		if d == nil || failed[r.key] {
+			k.rest = append(k.rest, r)
+			continue
+		}
+		k.calls = append(k.calls, r)
+		if !slices.Contains(k.drivers, d) {
+			k.drivers = append(k.drivers, d)
+		}
+	}
+	// By the numbers of drivers in order, as every transaction locks them.
+	slices.SortFunc(k.drivers, func(a, b *driverState) int {
+		return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.number, b.number))
+	})
+	for _, d := range k.drivers {
+		k.keys = append(k.keys, driverKey{d.app, d.ID})
+	}
+	return k
+}
+
+// byKeys leaves but one plan for what comes next, if that names rows by their keys: from one to the other
+// in the order given. It is as good for small tables as for large ones, and may be kept.
+const byKeys = `
+SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
+	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
+	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
+
+// moveDrivers does all for those who have the stamps, and lists them. What is true stays a look into a
+// table of those, and is no join.
+const moveDrivers = `
+WITH moved AS (
+	UPDATE tracking.positions p SET ` + setPosition + `
+	FROM unnest(` + positionArrays + `, $22::bigint[]) u (` + positionFields + `, stamp)
+	WHERE p.app = u.app AND p.driver = u.driver AND p.stamp = u.stamp RETURNING p.app, p.driver),
+kept AS (
+	INSERT INTO tracking.fixes (` + fixFields + `)
+	SELECT f.* FROM unnest($23::int[], $24::bigint[], $25::bigint[], $26::smallint[], $27::bool[], $28::float8[],
+		$29::float8[], $30::text[], $31::float8[], $32::float8[], $33::float8[], $34::float8[]) f (` + fixFields + `)
+	WHERE ((f.app, f.driver) IN (SELECT app, driver FROM moved)) IS TRUE)
+SELECT app, driver FROM moved`
+
+// moveKnown writes what is judged, and tells for whom it is written. Who is held by somebody else is
+// waited for as by any group; then nothing is written.
+func (s *Store) moveKnown(k judged) (moved map[driverNumber]bool, err error) {
+	if len(k.calls) == 0 {
+		return nil, nil
+	}
+	stamps := make([]int64, len(k.drivers))
+	for i, d := range k.drivers {
+		stamps[i] = d.stamp
+	}
+	_, fresh := freshValues(k.drivers, k.logs)
+	args := slices.Concat(positionValues(k.drivers), []any{stamps}, fresh)
+	moved = make(map[driverNumber]bool, len(k.drivers))
+	err = s.call(context.Background(), func(ctx context.Context) error {
+		return s.once(ctx, beginGroup, func(_ context.Context, x *tx) error {
+			x.queue(lockWaitOfGroup)
+			x.queue(byKeys)
+			queueEach(x, func(n driverNumber) { moved[n] = true }, scanNumber, moveDrivers, args...)
+			return nil
+		})
+	})
+	return moved, err
+}

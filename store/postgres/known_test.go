@@ -1,0 +1,255 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/postgres"
+)
+
+// at is a batch of one fix, so many seconds after the start.
+func at(driver tracking.DriverID, seconds int) tracking.FixBatch {
+	t := start.Add(time.Duration(seconds) * time.Second)
+	return tracking.FixBatch{DriverID: driver, SeenAt: t, Fixes: []tracking.Fix{{
+		LngLat: tracking.LngLat{Lng: 11 + float64(seconds)/1e4, Lat: 48}, Time: t,
+	}}}
+}
+
+// What a process knows of a driver spares it to read him, until somebody else has written to him: then
+// nothing counts but what is there.
+func TestKnownDrivers(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s, _, l := lone(t, url)
+	other := open(t, url, nil)
+	defer other.Close()
+	const id = tracking.DriverID("driver-0")
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: someDrivers(1)}); err != nil {
+		t.Fatal(err)
+	}
+	// record records a fix, which tells whether the driver was written as known, and whether read.
+	record := func(seconds int, want tracking.FixOutcome) (asKnown, read bool, r tracking.Recorded) {
+		t.Helper()
+		for _, q := range l.of(t, func() (err error) {
+			r, err = s.RecordFixes(t.Context(), app, at(id, seconds))
+			return err
+		}) {
+			asKnown = asKnown || strings.Contains(q.SQL, "p.stamp = u.stamp")
+			read = read || strings.Contains(q.SQL, "d.person")
+		}
+		if len(r.Outcomes) != 1 || r.Outcomes[0] != want {
+			t.Errorf("the fix of second %d is %v, want %v", seconds, r.Outcomes, want)
+		}
+		return asKnown, read, r
+	}
+	expect := func(what string, asKnown, read, wantKnown, wantRead bool) {
+		t.Helper()
+		if asKnown != wantKnown || read != wantRead {
+			t.Errorf("%s: written as known %v, read %v; want %v, %v", what, asKnown, read, wantKnown, wantRead)
+		}
+	}
+	change := func(f func(d *tracking.Driver)) {
+		t.Helper()
+		d, err := other.Driver(t.Context(), app, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f(&d)
+		if _, err := other.Commit(t.Context(), app, &tracking.Changeset{Drivers: []tracking.Driver{d}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	known, read, _ := record(1, tracking.FixLive)
+	expect("the first fix", known, read, false, true)
+	for n := range 3 {
+		known, read, _ = record(2+n, tracking.FixLive)
+		expect("the next", known, read, true, false)
+	}
+	known, read, _ = record(4, tracking.FixDuplicate)
+	expect("one that is there", known, read, false, true)
+
+	change(func(d *tracking.Driver) { d.Name = "Asha" })
+	known, read, r := record(10, tracking.FixLive)
+	expect("after a change elsewhere", known, read, true, true)
+	if r.Driver.Name != "Asha" {
+		t.Errorf("after a change elsewhere the driver is called %q", r.Driver.Name)
+	}
+	if _, err := other.RecordFixes(t.Context(), app, at(id, 20)); err != nil {
+		t.Fatal(err)
+	}
+	known, read, _ = record(15, tracking.FixLate)
+	expect("when another process has got the last fixes", known, read, false, true)
+	known, read, _ = record(30, tracking.FixLive)
+	expect("the next, when nobody knows whether it goes on so", known, read, false, true)
+	known, read, _ = record(31, tracking.FixLive)
+	expect("when nobody else has written", known, read, true, false)
+
+	change(func(d *tracking.Driver) { d.Available, d.OffDutyAt = false, start.Add(32*time.Second) })
+	record(40, tracking.FixOffDuty)
+	change(func(d *tracking.Driver) { d.Available, d.DutyAt = true, start.Add(50*time.Second) })
+	record(60, tracking.FixLive)
+	record(61, tracking.FixLive)
+
+	d, err := other.Driver(t.Context(), app, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone := tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}
+	if _, err := other.Commit(t.Context(), app, &gone); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.RecordFixes(t.Context(), app, at(id, 62)); !errors.Is(err, tracking.ErrNotFound) {
+		t.Errorf("a fix of a driver who is gone: %v", err)
+	}
+	again := someDrivers(1)
+	again[0].Person = "another"
+	if _, err := other.Commit(t.Context(), app, &tracking.Changeset{Drivers: again}); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, r := record(3, tracking.FixLive); r.Driver.Person != "another" {
+		t.Errorf("the fix is of %q", r.Driver.Person)
+	}
+	kept, err := s.KeptFixes(t.Context(), app, id, tracking.FixRange{Limit: 100})
+	if err != nil || len(kept) != 1 {
+		t.Errorf("the new driver has %d fixes, %v", len(kept), err)
+	}
+}
+
+// Fixes that come to two processes at once, in any order, are kept as when each comes alone.
+func TestKnownInTwoStores(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	stores := []*postgres.Store{open(t, url, nil), open(t, url, nil)}
+	for _, s := range stores {
+		defer s.Close()
+	}
+	const drivers, fixes = 6, 150
+	var cs tracking.Changeset
+	for _, prefix := range []string{"both", "alone"} {
+		for g := range drivers {
+			id := tracking.DriverID(fmt.Sprint(prefix, g))
+			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: start})
+		}
+	}
+	if _, err := stores[0].Commit(t.Context(), app, &cs); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for g := range drivers {
+		wg.Go(func() {
+			r := rand.New(rand.NewPCG(7, uint64(g)))
+			var two sync.WaitGroup
+			for second := 0; second < fixes; {
+				// Some for one store, then some for the other one, which does not wait for the end of these.
+				n := min(1+r.IntN(5), fixes-second)
+				s, first := stores[r.IntN(2)], second
+				two.Wait()
+				two.Go(func() {
+					for i := range n {
+						if _, err := s.RecordFixes(t.Context(), app, at(tracking.DriverID(fmt.Sprint("both", g)), first+i)); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+				if r.IntN(2) == 0 {
+					two.Wait()
+				}
+				second += n
+			}
+			two.Wait()
+			for second := range fixes {
+				if _, err := stores[0].RecordFixes(t.Context(), app, at(tracking.DriverID(fmt.Sprint("alone", g)), second)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for g := range drivers {
+		read := func(prefix string) []tracking.KeptFix {
+			list, err := stores[1].KeptFixes(t.Context(), app, tracking.DriverID(fmt.Sprint(prefix, g)),
+				tracking.FixRange{Limit: 1000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return list
+		}
+		both, alone := read("both"), read("alone")
+		if len(both) != fixes || len(alone) != fixes {
+			t.Fatalf("driver %d has %d and %d fixes, want %d", g, len(both), len(alone), fixes)
+		}
+		for i := range both {
+			if both[i] != alone[i] {
+				t.Fatalf("driver %d, fix %d: %+v in two stores, %+v alone", g, i, both[i], alone[i])
+			}
+		}
+	}
+}
+
+// Drivers who are known are written by one plan, be they few or many: from one to the next, by their
+// keys.
+func TestPlanOfKnown(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s, _, l := lone(t, url)
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: someDrivers(3)}); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, url)
+	seconds := 0
+	look := func(size string) {
+		t.Helper()
+		seconds++
+		if _, err := s.RecordFixes(t.Context(), app, at("driver-1", seconds)); err != nil {
+			t.Fatal(err)
+		}
+		seconds++
+		execute(t, c, "BEGIN")
+		defer execute(t, c, "ROLLBACK")
+		seen := false
+		for _, q := range l.of(t, func() error {
+			_, err := s.RecordFixes(t.Context(), app, at("driver-1", seconds))
+			return err
+		}) {
+			if strings.Contains(q.SQL, "enable_hashjoin") {
+				execute(t, c, q.SQL)
+			}
+			if !strings.Contains(q.SQL, "p.stamp = u.stamp") {
+				continue
+			}
+			seen = true
+			rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+q.SQL, q.Args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			if err != nil {
+				t.Fatal(err)
+			}
+			plan := strings.Join(lines, "\n\t")
+			u, p := strings.Index(plan, "Function Scan on u"), strings.Index(plan, "using positions_pkey on positions p")
+			if u < 0 || p < u || strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Nested Loop") {
+				t.Errorf("with %s:\n\t%s", size, plan)
+			}
+		}
+		if !seen {
+			t.Errorf("with %s: the driver is not known", size)
+		}
+	}
+	look("three drivers")
+	execute(t, c, fillDrivers, 3000)
+	ids, cells, lng, lat := postgres.Places(3000)
+	execute(t, c, fillPositions, ids, cells, lng, lat)
+	look("three thousand that the server does not know of")
+	execute(t, c, "ANALYZE")
+	look("three thousand")
+}

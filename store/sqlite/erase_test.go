@@ -1,0 +1,206 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// TestDeleteDriverTouchesNoFix counts what the deletion of a driver leaves in the file: all of his
+// fixes, for purges to take away a step at a time.
+func TestDeleteDriverTouchesNoFix(t *testing.T) {
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	const fixes, step = 3000, 1000
+	cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: start}}}
+	if _, err := s.Commit(t.Context(), app, cs); err != nil {
+		t.Fatal(err)
+	}
+	b := tracking.FixBatch{DriverID: "d", SeenAt: start}
+	for i := range fixes {
+		b.Fixes = append(b.Fixes, tracking.Fix{
+			LngLat: tracking.LngLat{Lng: 11, Lat: 48}, Time: start.Add(time.Duration(i) * time.Second),
+		})
+	}
+	if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Driver(t.Context(), app, "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for left := fixes; ; left -= step {
+		var kept struct{ Fixes, Erased int }
+		if err := db.Get(&kept,
+			"SELECT (SELECT count(*) FROM fixes) AS fixes, (SELECT count(*) FROM erased) AS erased"); err != nil {
+			t.Fatal(err)
+		}
+		if kept.Fixes != left {
+			t.Fatalf("%d fixes are in the file, want %d", kept.Fixes, left)
+		}
+		if left == 0 {
+			break
+		}
+		if kept.Erased != 1 {
+			t.Errorf("%d drivers are noted as erased, want 1", kept.Erased)
+		}
+		if p, err := s.Purge(t.Context(), tracking.Before{Limit: step}); err != nil || p.Fixes != step {
+			t.Fatalf("Purge: %+v, error %v; want %d fixes", p, err, step)
+		}
+	}
+	if _, err := s.Purge(t.Context(), tracking.Before{Limit: step}); err != nil {
+		t.Fatal(err)
+	}
+	var erased int
+	if err := db.Get(&erased, "SELECT count(*) FROM erased"); err != nil || erased != 0 {
+		t.Errorf("%d drivers are noted as erased in the end, error %v", erased, err)
+	}
+}
+
+// BenchmarkDeleteDriver deletes a driver with 100,000 fixes.
+func BenchmarkDeleteDriver(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
+	defer closeStore(b, s)
+	for b.Loop() {
+		b.StopTimer()
+		cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: start}}}
+		if _, err := s.Commit(b.Context(), app, cs); err != nil {
+			b.Fatal(err)
+		}
+		for n := range 100 {
+			batch := tracking.FixBatch{DriverID: "d", SeenAt: start}
+			for i := range 1000 {
+				batch.Fixes = append(batch.Fixes, tracking.Fix{
+					LngLat: tracking.LngLat{Lng: 11, Lat: 48}, Time: start.Add(time.Duration(1000*n+i) * time.Second),
+				})
+			}
+			if _, err := s.RecordFixes(b.Context(), app, batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+		d, err := s.Driver(b.Context(), app, "d")
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if _, err := s.Commit(b.Context(), app, &tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestErasedIsInNoByte has a person's deliveries among many others in a file, erases the person, deletes
+// a task and a file, and looks for what was said of them in all bytes of the file, its log and a backup.
+func TestErasedIsInNoByte(t *testing.T) {
+	const name, mobile, street, note, picture = "Canaryname", "+49 170 5550142", "Canary Street", "canary note", "canary of a picture"
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	svc, err := tracking.New(s, &tracking.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, yes, here := t.Context(), true, &tracking.LngLat{Lng: 11, Lat: 48}
+	if _, err := svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "d", Available: &yes, LngLat: here}); err != nil {
+		t.Fatal(err)
+	}
+	ok := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var hers []tracking.TaskID
+	for i := range 600 {
+		who, number, where := fmt.Sprint("Other", i), fmt.Sprint("+49 89 ", 1000+i), fmt.Sprint("Other Street ", i)
+		said := strings.Repeat("other note ", i%40)
+		if i%6 == 0 {
+			who, number, where, said = name, mobile, fmt.Sprint(street, " ", i), strings.Repeat(note+" ", 1+i%300)
+		}
+		task, err := svc.CreateTask(ctx, tracking.NewTask{
+			Type: tracking.TypeDrop, Notes: said, OrderID: fmt.Sprint("#", i),
+			Drop: &tracking.Place{LngLat: here, Address: where, Customer: &tracking.Contact{Name: who, Mobile: number}},
+		})
+		ok(err)
+		if i%6 != 0 {
+			continue
+		}
+		hers = append(hers, task.ID)
+		if i%60 != 0 {
+			_, err = svc.CancelTask(ctx, task.ID, tracking.Reason{Text: note})
+			ok(err)
+			continue
+		}
+		_, err = svc.AssignTask(ctx, task.ID, "d")
+		ok(err)
+		_, _, err = svc.StartTask(ctx, "d", task.ID, tracking.Step{LngLat: here})
+		ok(err)
+		data := append([]byte("\xff\xd8\xff"), strings.Repeat(picture+" ", 1+i*40)...)
+		_, _, err = svc.AddProof(ctx, "d", task.ID, tracking.NewProof{Kind: tracking.ProofPhoto, Type: "image/jpeg", Data: data})
+		ok(err)
+		link, err := svc.TaskLink(ctx, task.ID)
+		ok(err)
+		ok(svc.NoteFromCustomer(ctx, link, note))
+		_, err = svc.FinishTask(ctx, "d", task.ID, tracking.Completion{ReceivedBy: name, Note: note}, tracking.Step{})
+		ok(err)
+	}
+	// A search keeps words folded.
+	canaries := []string{name, strings.ToLower(name), mobile, "49170555", street, note, picture}
+	found := func() (list []string) {
+		for _, file := range []string{path, path + "-wal", path + ".backup"} {
+			data, err := os.ReadFile(file)
+			if err != nil && !os.IsNotExist(err) {
+				t.Fatal(err)
+			}
+			for _, canary := range canaries {
+				if n := bytes.Count(data, []byte(canary)); n > 0 {
+					list = append(list, fmt.Sprintf("%q %d times in %s", canary, n, filepath.Base(file)))
+				}
+			}
+		}
+		return list
+	}
+	if len(found()) < len(canaries) {
+		t.Fatalf("found only %q, so that nothing is shown", found())
+	}
+	for _, id := range hers[:3] { // one that was driven, and others
+		ok(svc.DeleteTask(ctx, id))
+	}
+	n, err := svc.EraseContact(ctx, mobile)
+	if n != len(hers)-3 || err != nil {
+		t.Fatalf("erased from %d tasks, error %v", n, err)
+	}
+	for {
+		p, err := svc.Purge(ctx)
+		ok(err)
+		if p.Total() == 0 {
+			break
+		}
+	}
+	if _, err := svc.Task(ctx, "none"); err == nil { // the log is emptied behind the purge
+		t.Fatal("there is no such task")
+	}
+	ok(s.SetMemo(ctx, "behind", nil))
+	ok(s.Backup(ctx, path+".backup"))
+	if left := found(); len(left) > 0 {
+		t.Errorf("while it is open: %q", left)
+	}
+	closeStore(t, s)
+	if left := found(); len(left) > 0 {
+		t.Errorf("after it was closed: %q", left)
+	}
+}

@@ -1,0 +1,214 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+)
+
+// groups are the transactions of a store, a letter for each change; see WithGroups.
+type groups struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (g *groups) add(changes string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.list = append(g.list, changes)
+}
+
+// since are those after the first n.
+func (g *groups) since(n int) []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return append([]string(nil), g.list[n:]...)
+}
+
+// crew makes drivers on duty, who have driven for an hour.
+func crew(t testing.TB, s tracking.Store, n int) (ids []tracking.DriverID) {
+	t.Helper()
+	var cs tracking.Changeset
+	for i := range n {
+		id := tracking.DriverID(fmt.Sprintf("driver-%d", i))
+		ids = append(ids, id)
+		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: start})
+	}
+	if _, err := s.Commit(t.Context(), app, &cs); err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
+// drive is n fixes of a driver, a second apart.
+func drive(id tracking.DriverID, from time.Time, n int) tracking.FixBatch {
+	b := tracking.FixBatch{DriverID: id, SeenAt: from}
+	for i := range n {
+		at := from.Add(time.Duration(i) * time.Second)
+		b.Fixes = append(b.Fixes, tracking.Fix{
+			LngLat: tracking.LngLat{Lng: 80.27, Lat: 13.08 + float64(at.Unix()%3600)/1e5}, Time: at,
+		})
+	}
+	return b
+}
+
+// waitFor returns when n changes wait for the writer.
+func waitFor(t testing.TB, s *sqlite.Store, n int) {
+	t.Helper()
+	for s.Queued() < n {
+		if t.Context().Err() != nil {
+			t.Fatalf("%d changes wait, want %d", s.Queued(), n)
+		}
+		runtime.Gosched()
+	}
+}
+
+// commitOne commits a task; unlike commitTask, from any goroutine.
+func commitOne(t testing.TB, s tracking.Store, id string) {
+	t.Helper()
+	if _, err := s.Commit(t.Context(), app,
+		&tracking.Changeset{Tasks: []tracking.Task{{ID: tracking.TaskID(id), CreatedAt: start}}}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestVerbsBeforeFixes has batches of fixes wait, small and large ones, when a commit comes:
+// nothing of theirs is written before it, nor behind it in its transaction. Then all are.
+func TestVerbsBeforeFixes(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	ids := crew(t, s, 16)
+	before := len(g.since(0))
+	release := holdLock(t, path)
+	var wg sync.WaitGroup
+	record := func(b tracking.FixBatch) {
+		wg.Go(func() {
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for i, id := range ids {
+		n := 1
+		if i%2 == 0 {
+			n = 1000
+		}
+		record(drive(id, start, n))
+	}
+	waitFor(t, s, len(ids))
+	wg.Go(func() { commitOne(t, s, "urgent") })
+	waitFor(t, s, len(ids)+1)
+	release()
+	wg.Wait()
+	got := g.since(before)
+	if got[0] != "v" {
+		t.Errorf("the first transaction is %q, want the commit alone", got[0])
+	}
+	if all := strings.Join(got, ""); strings.Count(all, "s") != 8 || strings.Count(all, "l") != 8 || len(all) != 17 {
+		t.Errorf("the transactions are %q, want 8 small and 8 large batches in all", got)
+	}
+	for _, changes := range got[1:] {
+		if n := strings.Count(changes, "l"); n > 5 { // 4,096 rows, and the one that fills it up
+			t.Errorf("a transaction of %d large batches: %q", n, changes)
+		}
+	}
+}
+
+// TestFixesAreNotStarved commits without a pause beside batches of fixes: no lane stands back
+// twice.
+func TestFixesAreNotStarved(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	ids := crew(t, s, 8)
+	before := len(g.since(0))
+	release := holdLock(t, path)
+	stop := make(chan struct{})
+	var crowd, fixes sync.WaitGroup
+	for i := range 8 {
+		crowd.Go(func() {
+			for n := 0; ; n++ {
+				commitOne(t, s, fmt.Sprintf("task-%d-%d", i, n))
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i, id := range ids {
+		fixes.Go(func() {
+			if _, err := s.RecordFixes(t.Context(), app, drive(id, start, 1+i%2*99)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	waitFor(t, s, 16)
+	release()
+	fixes.Wait()
+	close(stop)
+	crowd.Wait()
+	small, large := 0, 0
+	last := "sl"
+	for i, changes := range g.since(before) {
+		for lane, written := range map[string]int{"s": small, "l": large} {
+			if written < 4 && !strings.Contains(last, lane) && !strings.Contains(changes, lane) {
+				t.Errorf("transactions %d and %d are %q and %q, while batches of lane %s wait: %d are written", i-1, i,
+					last, changes, lane, written)
+			}
+		}
+		last, small, large = changes, small+strings.Count(changes, "s"), large+strings.Count(changes, "l")
+	}
+	if small != 4 || large != 4 {
+		t.Errorf("%d small and %d large batches are written, want 4 each", small, large)
+	}
+}
+
+// BenchmarkCommitBesideBatches commits a task at a time beside 64 phones that send 1,000 old fixes
+// each, without a pause.
+func BenchmarkCommitBesideBatches(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
+	defer s.Close()
+	ids := crew(b, s, 64)
+	for _, id := range ids { // what follows is older
+		if _, err := s.RecordFixes(b.Context(), app, drive(id, start.Add(1000*time.Hour), 1)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	stop := make(chan struct{})
+	var phones sync.WaitGroup
+	for _, id := range ids {
+		phones.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if _, err := s.RecordFixes(b.Context(), app,
+					drive(id, start.Add(time.Duration(n%900)*time.Hour+time.Duration(n/900)*time.Millisecond),
+						1000)); err != nil {
+					b.Error(err)
+				}
+			}
+		})
+	}
+	i := 0
+	for b.Loop() {
+		commitOne(b, s, fmt.Sprintf("bench-%d", i))
+		i++
+	}
+	close(stop)
+	phones.Wait()
+}

@@ -1,0 +1,164 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// tx is the transaction of a group of jobs.
+type tx struct {
+	*writer
+	newApps map[tracking.AppID]int64
+	touched map[driverKey]struct{} // drivers whose entry in the index may change
+	mine    []driverKey            // of these, the current job's
+	waiting []wait                 // tasks that began or ended to wait, or wait for something else
+	earlier int                    // of these, those of the jobs before
+	myApps  []tracking.AppID       // given a number by the current job
+	dirty   bool                   // the current job has written something
+}
+
+// runJob runs one job, and undoes what a failed one has written. A fatal error is the whole
+// group's.
+func (x *tx) runJob(j *job) (err error, fatal bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.state == cancelled {
+		return context.Canceled, false
+	}
+	j.state = claimed
+	x.mine, x.myApps, x.dirty, x.earlier = x.mine[:0], x.myApps[:0], false, len(x.waiting)
+	if j.atom {
+		if err := x.exec("SAVEPOINT job"); err != nil {
+			return err, true
+		}
+		x.dirty = false
+	}
+	err = j.apply(x)
+	if err == nil {
+		if j.atom {
+			err = x.exec("RELEASE job")
+		}
+		return err, err != nil
+	}
+	if endsTransaction(err) {
+		return err, true
+	}
+	if !x.dirty {
+		return err, false
+	}
+	if !j.atom {
+		return err, true
+	}
+	if e := x.undo(); e != nil {
+		return e, true
+	}
+	return err, false
+}
+
+// undo brings back what was before the job.
+func (x *tx) undo() error {
+	for _, k := range x.mine {
+		x.drivers.drop(k)
+	}
+	x.waiting = x.waiting[:x.earlier]
+	for _, app := range x.myApps {
+		delete(x.newApps, app)
+	}
+	x.myApps = x.myApps[:0]
+	return x.exec("ROLLBACK TO job")
+}
+
+// prepared returns the prepared form of a statement.
+func (w *writer) prepared(query string) (*sqlx.Stmt, error) {
+	if st, ok := w.statements[query]; ok {
+		return st, nil
+	}
+	st, err := w.conn.PreparexContext(context.Background(), query)
+	if err != nil {
+		return nil, err
+	}
+	w.statements[query] = st
+	return st, nil
+}
+
+func (x *tx) run(query string, args ...any) (sql.Result, error) {
+	st, err := x.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	x.dirty = true
+	return st.Exec(args...)
+}
+
+func (x *tx) exec(query string, args ...any) error {
+	_, err := x.run(query, args...)
+	return err
+}
+
+// changed runs a statement and counts the rows that it changed.
+func (x *tx) changed(query string, args ...any) (int, error) {
+	r, err := x.run(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}
+
+// insert runs a statement and returns the new row's number.
+func (x *tx) insert(query string, args ...any) (int64, error) {
+	r, err := x.run(query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
+// find reads one row into dest; without one, found is false.
+func (x *tx) find(dest any, query string, args ...any) (found bool, err error) {
+	err = x.get(dest, query, args...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (x *tx) get(dest any, query string, args ...any) error {
+	st, err := x.prepared(query)
+	if err != nil {
+		return err
+	}
+	return st.Get(dest, args...)
+}
+
+func (x *tx) list(dest any, query string, args ...any) error {
+	st, err := x.prepared(query)
+	if err != nil {
+		return err
+	}
+	return st.Select(dest, args...)
+}
+
+// app returns the number of an application, which is given one when it first commits.
+func (x *tx) app(app tracking.AppID) (int64, error) {
+	if n, ok := x.store.apps.Number(app); ok {
+		return n, nil
+	}
+	if n, ok := x.newApps[app]; ok {
+		return n, nil
+	}
+	n, err := x.insert(insertApp, app)
+	if err != nil {
+		return 0, err
+	}
+	if x.newApps == nil {
+		x.newApps = map[tracking.AppID]int64{}
+	}
+	x.newApps[app], x.myApps = n, append(x.myApps, app)
+	return n, nil
+}

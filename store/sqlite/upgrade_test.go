@@ -1,0 +1,387 @@
+package sqlite_test
+
+import (
+	"cmp"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+)
+
+// upgraded is what testdata/v1.db held when version 1 wrote it, by application.
+//
+// In each application d7 was joined, drove a trip and was erased, and the id was used again; there
+// are tasks and trips of every state, events delivered, to be tried again and dead, notices, an
+// invite that is open and one that is used, and a task with an idempotency key.
+type upgraded struct {
+	Now     time.Time         `json:"now"`     // when the last of it was written
+	Secrets map[string]string `json:"secrets"` // "<application> <kind> <id>": a token
+	Secret  []byte            `json:"secret"`
+	Default upgradedApp       `json:"default"`
+	Shop    upgradedApp       `json:"shop"`
+}
+
+type upgradedApp struct {
+	Tasks    []tracking.Task
+	Trips    []tracking.Trip
+	Drivers  []tracking.Driver
+	Invites  map[tracking.DriverID]tracking.Invite
+	Requests map[tracking.DriverID][]tracking.Request
+	Keys     []tracking.Key
+	Fixes    map[tracking.DriverID][]tracking.Fix
+	Notices  map[tracking.DriverID][]tracking.Notice
+	Events   []tracking.Event
+	Dead     []tracking.Event // in the outbox named ""
+}
+
+// version1 is a copy of a file that version 1 wrote, and what it held.
+func version1(t testing.TB) (path string, held upgraded) {
+	t.Helper()
+	packed, err := os.Open("testdata/v1.db.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	r, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := io.ReadAll(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "tracking.db")
+	writeFile(t, path, b)
+	if b, err = os.ReadFile("testdata/v1.json"); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &held); err != nil {
+		t.Fatal(err)
+	}
+	return path, held
+}
+
+// readApp reads all of an application.
+func readApp(t testing.TB, s tracking.Store, app tracking.AppID) (out upgradedApp) {
+	t.Helper()
+	ctx := t.Context()
+	page := tracking.Page{Limit: 1000}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	out.Tasks, _, err = s.Tasks(ctx, app, tracking.TaskFilter{Page: page})
+	must(err)
+	out.Trips, _, err = s.Trips(ctx, app, tracking.TripFilter{Page: page})
+	must(err)
+	out.Drivers, _, err = s.Drivers(ctx, app, tracking.DriverFilter{Page: page})
+	must(err)
+	out.Keys, err = s.Keys(ctx, app)
+	must(err)
+	out.Events, _, err = s.Events(ctx, app, tracking.EventFilter{Limit: 1000})
+	must(err)
+	out.Dead, _, err = s.Events(ctx, app, tracking.EventFilter{Limit: 1000, Dead: true})
+	must(err)
+	out.Invites, out.Requests = map[tracking.DriverID]tracking.Invite{}, map[tracking.DriverID][]tracking.Request{}
+	out.Fixes, out.Notices = map[tracking.DriverID][]tracking.Fix{}, map[tracking.DriverID][]tracking.Notice{}
+	for _, d := range out.Drivers {
+		if v, err := s.Invite(ctx, app, d.ID); err == nil {
+			out.Invites[d.ID] = v
+		}
+		requests, err := s.Requests(ctx, app, d.ID)
+		must(err)
+		if requests != nil {
+			out.Requests[d.ID] = requests
+		}
+		for f, err := range s.Fixes(ctx, app, d.ID, tracking.FixRange{}) {
+			must(err)
+			out.Fixes[d.ID] = append(out.Fixes[d.ID], f)
+		}
+		notices, lost, err := s.Notices(ctx, app, d.ID, 0, math.MaxInt32)
+		must(err)
+		if lost {
+			t.Errorf("the feed of %s has lost its beginning", d.ID)
+		}
+		if notices != nil {
+			out.Notices[d.ID] = notices
+		}
+	}
+	return out
+}
+
+// TestUpgrade opens a file of version 1: all of it is there as it was, its tokens and links work,
+// and what was begun can be gone on with.
+func TestUpgrade(t *testing.T) {
+	path, held := version1(t)
+	s := open(t, path, nil)
+	for range 2 {
+		for app, want := range map[tracking.AppID]upgradedApp{tracking.DefaultApp: held.Default, "shop": held.Shop} {
+			got := readApp(t, s, app)
+			if d := gocmp.Diff(want, got, sinceVersion1); d != "" {
+				t.Errorf("application %s (-version 1 +now):\n%s", app, d)
+			}
+			checkPersons(t, got)
+			checkRoutes(t, got)
+		}
+		closeStore(t, s) // and once more, now that it is up to date
+		s = open(t, path, nil)
+	}
+	if secret, err := s.Secret(t.Context()); err != nil || !gocmp.Equal(secret, held.Secret) {
+		t.Errorf("Secret: another one, error %v", err)
+	}
+
+	svc, err := tracking.New(s, &tracking.Options{Now: func() time.Time { return held.Now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, token := range held.Secrets {
+		app, rest, _ := strings.Cut(name, " ")
+		kind, id, _ := strings.Cut(rest, " ")
+		svc := svc.ForApp(tracking.AppID(app))
+		again, want := token, error(nil)
+		switch kind {
+		case "task":
+			again, err = svc.TaskLink(t.Context(), tracking.TaskID(id))
+		case "trip":
+			again, err = svc.TripLink(t.Context(), tracking.TripID(id))
+		case "key":
+			_, _, err = svc.AuthenticateKey(t.Context(), token)
+		case "app":
+			if _, _, err = svc.AuthenticateDriver(t.Context(), tracking.TokenApp, token); id == "d7" { // erased
+				want = tracking.ErrUnauthorized
+			}
+		case "ingest":
+			if _, _, err = svc.AuthenticateDriver(t.Context(), tracking.TokenIngest, token); id == "erased" ||
+				id == "d7" {
+				want = tracking.ErrUnauthorized
+			} else if err == nil {
+				again, err = svc.IngestToken(t.Context(), tracking.DriverID(id))
+			}
+		case "invite": // a lost answer is asked for again
+			var joined tracking.Joined
+			joined, err = svc.Join(t.Context(), tracking.JoinRequest{Token: token, Nonce: "nonce of " + id})
+			if id == "d7" {
+				want = tracking.ErrNotFound
+			} else if tokens := []string{held.Secrets[app+" app "+id], held.Secrets[app+" ingest "+id]}; err == nil &&
+				!gocmp.Equal(tokens, []string{joined.Token, joined.IngestToken}) {
+				t.Errorf("%s: the same invite and nonce give other tokens", name)
+			}
+		default:
+			t.Fatalf("no test of %s", name)
+		}
+		if want != nil {
+			if code, ok := want.(tracking.ErrorCode); !ok || !isCode(err, code) {
+				t.Errorf("%s: got error %v, want %v", name, err, want)
+			}
+		} else if err != nil || again != token {
+			t.Errorf("%s: it is another one now, error %v", name, err)
+		}
+	}
+	checkKeyed(t, svc, held)
+}
+
+func isCode(err error, code tracking.ErrorCode) bool {
+	e, ok := err.(*tracking.Error)
+	return ok && e.Code == code
+}
+
+// checkKeyed repeats the creation that has an idempotency key.
+func checkKeyed(t testing.TB, svc *tracking.Service, held upgraded) {
+	t.Helper()
+	place := func(lng float64, address string) *tracking.Place {
+		return &tracking.Place{
+			LngLat: &tracking.LngLat{Lng: lng, Lat: 48}, Address: address,
+			Customer: &tracking.Contact{Name: "Priya", Mobile: "+91 1"},
+		}
+	}
+	keyed := tracking.NewTask{
+		Type: tracking.TypePickupAndDrop, Pickup: place(11.01, "1 Shop St"), Drop: place(11.02, "2 Home St"),
+		Customer: &tracking.Contact{Name: "Noor"}, OrderID: "#1001", Notes: "ring twice",
+		Time: time.Date(2024, 3, 10, 9, 0, 0, 0, time.UTC), Key: "key 1",
+	}
+	made, err := svc.CreateTask(t.Context(), keyed)
+	if err != nil {
+		t.Fatalf("the same key with the same content: %v", err)
+	}
+	if i := indexKeyed(held.Default.Tasks); made.ID != held.Default.Tasks[i].ID {
+		t.Error("the same key with the same content makes another task")
+	}
+	keyed.Notes = "do not ring"
+	if _, err := svc.CreateTask(t.Context(), keyed); !isCode(err, tracking.ErrConflict) {
+		t.Errorf("the same key with other content: got error %v, want ErrConflict", err)
+	}
+}
+
+func indexKeyed(tasks []tracking.Task) int {
+	for i, t := range tasks {
+		if t.Key != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// TestRestore upgrades a file of version 1, beside a copy, and goes back: by the copy made before, and
+// by a backup made after.
+func TestRestore(t *testing.T) {
+	path, held := version1(t)
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, path, nil)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	if err := s.Backup(t.Context(), backup); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Open(path, nil); !errors.Is(err, sqlite.ErrInUse) {
+		t.Errorf("the file is opened beside itself: %v", err)
+	}
+	add := func(s tracking.Store) {
+		t.Helper()
+		svc, err := tracking.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := svc.CreateKey(t.Context(), "after the copy"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add(s)
+	beside := open(t, backup, nil) // the next version is tried on a copy while this one works
+	add(beside)
+	closeStore(t, beside)
+	closeStore(t, s)
+	after, err := os.ReadFile(backup)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	for name, copied := range map[string]struct {
+		content []byte
+		keys    int
+	}{"the copy of the file": {before, 0}, "the backup": {after, 1}} {
+		for _, companion := range []string{"", "-wal", "-shm"} {
+			if err := os.Remove(path + companion); err != nil && !errors.Is(err, os.ErrNotExist) {
+				t.Fatal(err)
+			}
+		}
+		writeFile(t, path, copied.content)
+		s := open(t, path, nil)
+		got := readApp(t, s, tracking.DefaultApp)
+		if n := len(got.Keys) - len(held.Default.Keys); n != copied.keys {
+			t.Errorf("%s has %d more keys, want %d", name, n, copied.keys)
+		}
+		got.Keys = held.Default.Keys
+		if d := gocmp.Diff(held.Default, got, sinceVersion1); d != "" {
+			t.Errorf("%s, restored (-version 1 +now):\n%s", name, d)
+		}
+		closeStore(t, s)
+	}
+}
+
+// sinceVersion1 ignores what rows have got since, which version 1 did not know.
+var sinceVersion1 = gocmp.Options{
+	cmpopts.EquateEmpty(),
+	cmpopts.IgnoreFields(tracking.Driver{}, "Person", "Route"), cmpopts.IgnoreFields(tracking.Task{}, "Person"),
+	cmpopts.IgnoreFields(tracking.Trip{}, "Person"),
+	cmpopts.IgnoreFields(tracking.Event{}, "Person"), cmpopts.IgnoreFields(tracking.Notice{}, "Person"),
+	cmpopts.IgnoreFields(tracking.Position{}, "Tail"),
+}
+
+// checkRoutes expects that each driver has the stops of what is assigned to him, in the order in
+// which it was.
+func checkRoutes(t testing.TB, got upgradedApp) {
+	t.Helper()
+	want := map[tracking.DriverID][]tracking.Stop{}
+	slices.SortFunc(got.Tasks, func(a, b tracking.Task) int {
+		return cmp.Or(a.AssignedAt.Compare(b.AssignedAt), cmp.Compare(a.Seq, b.Seq))
+	})
+	for _, task := range got.Tasks {
+		if !task.Open() {
+			continue
+		}
+		route := want[task.DriverID]
+		if task.Type == tracking.TypePickup || task.Type == tracking.TypePickupAndDrop && task.PickedUpAt.IsZero() {
+			route = append(route, tracking.Stop{TaskID: task.ID, Leg: tracking.LegPickup})
+		}
+		if task.Type != tracking.TypePickup {
+			route = append(route, tracking.Stop{TaskID: task.ID, Leg: tracking.LegDrop})
+		}
+		want[task.DriverID] = route
+	}
+	if len(want) == 0 {
+		t.Error("nobody has an open task")
+	}
+	for _, d := range got.Drivers {
+		if diff := gocmp.Diff(want[d.ID], d.Route); diff != "" {
+			t.Errorf("the route of %s (-want +got):\n%s", d.ID, diff)
+		}
+	}
+}
+
+// checkPersons expects that d7 has what he did himself, and nothing of the one who had the id
+// before and was erased.
+func checkPersons(t testing.TB, got upgradedApp) {
+	t.Helper()
+	persons, made := map[tracking.DriverID]string{}, map[string]time.Time{}
+	for _, d := range got.Drivers {
+		if d.Person == "" {
+			t.Errorf("driver %s has no person", d.ID)
+		}
+		persons[d.ID], made[d.Person] = d.Person, d.CreatedAt
+	}
+	for _, trip := range got.Trips {
+		if his := trip.Person == persons[trip.DriverID]; his == (trip.TrackingID == "old parcel") {
+			t.Errorf("trip %s of %s, %s: the driver's own: %v", trip.ID, trip.DriverID, trip.TrackingID, his)
+		}
+	}
+	told := map[string]bool{}
+	for _, notices := range got.Notices {
+		for _, n := range notices {
+			told[n.EventID] = true
+			if n.Person != persons[n.DriverID] {
+				t.Errorf("notice %d of %s is not the driver's own", n.ID, n.DriverID)
+			}
+		}
+	}
+	for _, e := range got.Events {
+		d := tracking.DriverID(e.Data["driver_id"])
+		if e.Subject.Kind == tracking.KindDriver {
+			d = tracking.DriverID(e.Subject.ID)
+		}
+		want := persons[d]
+		if e.RecordedAt.Before(made[want]) {
+			want = "-"
+		}
+		if e.Person != want {
+			t.Errorf("%s %s of %q tells of %q, want %q", e.Type, e.ID, d, e.Person, want)
+		}
+		for _, n := range e.Notices {
+			if n.Person != "" && (n.Person != persons[n.DriverID] || !told[e.ID]) {
+				t.Errorf("%s told %s, who was not there", e.Type, n.DriverID)
+			}
+		}
+	}
+	for _, task := range got.Tasks {
+		if task.Person != persons[task.DriverID] {
+			t.Errorf("task %s of %s is not the driver's own", task.ID, task.DriverID)
+		}
+	}
+}

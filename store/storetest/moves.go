@@ -1,0 +1,131 @@
+package storetest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// RunMoves exports from one store and imports into another, which then has to be as the first one
+// was. Each call of from and to gives a new, empty store.
+func RunMoves(t *testing.T, from, to func(t testing.TB) tracking.Store) {
+	t.Run("every field", func(t *testing.T) {
+		a, b := opened(t, from), opened(t, to)
+		restoreAll(t, a, fullRows())
+		whole := exported(t, a)
+		if again := exported(t, a); !bytes.Equal(again, whole) {
+			t.Error("a second export is another one")
+		}
+		imported(t, b, whole)
+		sameStores(t, b, a)
+		imported(t, b, whole)
+		sameStores(t, b, a)
+	})
+	t.Run("after a break", func(t *testing.T) {
+		a := opened(t, from)
+		restoreAll(t, a, fullRows())
+		restoreAll(t, a, manyRows(4_500))
+		whole := exported(t, a)
+		b := opened(t, to)
+		for _, part := range []int{10, 50, 90} {
+			cut := whole[:len(whole)*part/100]
+			if _, err := moving(t, b).Import(t.Context(), bytes.NewReader(cut)); !errors.Is(err, tracking.ErrInvalid) {
+				t.Fatalf("of %d %% of an export: error %v", part, err)
+			}
+		}
+		broken := io.MultiReader(bytes.NewReader(whole[:len(whole)*95/100]), brokenReader{})
+		if _, err := moving(t, b).Import(t.Context(), broken); !errors.Is(err, tracking.ErrUnavailable) {
+			t.Fatalf("of a reader that fails: error %v", err)
+		}
+		imported(t, b, whole)
+		sameStores(t, b, a)
+	})
+	t.Run("history", func(t *testing.T) {
+		rapid.Check(t, fewer(4, func(rt *rapid.T) {
+			a := from(t)
+			defer a.Close()
+			w := newWorld(rt, a)
+			repeat(rt, 1, w.actions())
+			b := to(t)
+			defer b.Close()
+			imported(t, b, exported(t, a))
+			sameStores(t, b, a)
+			w.T, w.s = rt, b
+			w.now = w.now.Add(2 * time.Minute) // leases stay behind
+			// Events come by application: of different ones they are of another age now.
+			slices.SortStableFunc(w.ref.log, func(a, b *entry) int { return strings.Compare(string(a.app), string(b.app)) })
+			repeat(rt, 1, w.actions())
+			w.compareAll()
+		}))
+	})
+}
+
+// brokenReader fails.
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
+
+// manyRows are tasks of an application.
+func manyRows(n int) (rows []tracking.Row) {
+	for i := range n {
+		task := newTask(tracking.TaskID(fmt.Sprint("many ", i)), at(time.Duration(i)*time.Second))
+		task.Version = 1
+		rows = append(rows, tracking.Row{App: "many", Value: task})
+	}
+	return rows
+}
+
+func moving(t testing.TB, s tracking.Store) *tracking.Service {
+	t.Helper()
+	svc, err := tracking.New(s, &tracking.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return svc
+}
+
+func exported(t testing.TB, s tracking.Store) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := moving(t, s).Export(t.Context(), &b, tracking.ExportFilter{AllApps: true, Secrets: true}); err != nil {
+		t.Fatalf("Export: %v", err)
+	}
+	return b.Bytes()
+}
+
+func imported(t testing.TB, s tracking.Store, whole []byte) {
+	t.Helper()
+	n, err := moving(t, s).Import(t.Context(), bytes.NewReader(whole))
+	if err != nil {
+		t.Fatalf("Import: %v", err)
+	}
+	if lines := bytes.Count(whole, []byte("\n")); n != lines-2 {
+		t.Errorf("Import says that there are %d rows; the export has %d lines", n, lines)
+	}
+}
+
+// sameStores compares all rows. A store that was never asked for its secret has none to give away.
+func sameStores(t testing.TB, got, want tracking.Store) {
+	t.Helper()
+	list := func(s tracking.Store) []tracking.Row {
+		return slices.DeleteFunc(allRows(t, s, tracking.RowQuery{}), func(r tracking.Row) bool {
+			m, memo := r.Value.(tracking.Memo)
+			return memo && m.Name == "import"
+		})
+	}
+	gotRows, wantRows := list(got), list(want)
+	if len(wantRows) == 0 || wantRows[0].Kind() != tracking.RowSecret {
+		gotRows = slices.DeleteFunc(gotRows, func(r tracking.Row) bool { return r.Kind() == tracking.RowSecret })
+	}
+	sameRows(t, "rows after the import", gotRows, wantRows)
+}
