@@ -383,7 +383,7 @@ func TestBoardKeyRevoked(t *testing.T) {
 	dana.expected = append(dana.expected, "status of 401")
 	dana.desk(1280, 800)
 	dana.open(s.driver + "/board/")
-	dana.see("where to give a key", `document.querySelector('#key') !== null`)
+	dana.see("where to give a key", `document.activeElement?.id === 'key'`)
 	dana.keys(secret + "\r")
 	dana.see("the board", live)
 	if err := s.svc.RevokeKey(context.Background(), key.ID); err != nil {

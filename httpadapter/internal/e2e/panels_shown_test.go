@@ -97,6 +97,7 @@ func TestVectorsBoard(t *testing.T) {
 	p.see("the day", `document.querySelectorAll('.found a').length > 100`)
 	clean("the day")
 	p.keys("\x1b")
+	p.see("no panel", `document.querySelector('.panel') === null`)
 	p.keys("p")
 	p.see("where to paste", `document.activeElement?.id === 'paste'`)
 	p.insert("Address\tName\n" + strings.Join(cells, "\tAnna\n"))
