@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -133,25 +134,11 @@ func checkSchema(db *sqlx.DB, dir fs.FS) (version int, err error) {
 	if err != nil || version > len(names) {
 		return version, err
 	}
-	plain, err := sqlx.Open("sqlite", ":memory:")
+	want, err := schemaOf(dir, names[:version])
 	if err != nil {
 		return 0, err
 	}
-	defer plain.Close()
-	plain.SetMaxOpenConns(1) // each connection would have a memory of its own
-	for _, name := range names[:version] {
-		script, err := fs.ReadFile(dir, name)
-		if err != nil {
-			return 0, err
-		}
-		if _, err := plain.Exec(string(script)); err != nil {
-			return 0, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	var want, got []schemaRow
-	if err := plain.Select(&want, selectSchema); err != nil {
-		return 0, err
-	}
+	var got []schemaRow
 	if err := db.Select(&got, selectSchema); err != nil {
 		return 0, err
 	}
@@ -165,4 +152,39 @@ func checkSchema(db *sqlx.DB, dir fs.FS) (version int, err error) {
 		}
 	}
 	return version, nil
+}
+
+// schemas keeps what migrations make, by their text: to make it takes longer than to open a small file.
+var schemas sync.Map // of []schemaRow
+
+// schemaOf is what a file has after the named migrations.
+func schemaOf(dir fs.FS, names []string) (rows []schemaRow, err error) {
+	scripts := make([]string, len(names))
+	for i, name := range names {
+		script, err := fs.ReadFile(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		scripts[i] = string(script)
+	}
+	key := strings.Join(scripts, "\x00")
+	if rows, ok := schemas.Load(key); ok {
+		return rows.([]schemaRow), nil
+	}
+	plain, err := sqlx.Open("sqlite", ":memory:")
+	if err != nil {
+		return nil, err
+	}
+	defer plain.Close()
+	plain.SetMaxOpenConns(1) // each connection would have a memory of its own
+	for i, script := range scripts {
+		if _, err := plain.Exec(script); err != nil {
+			return nil, fmt.Errorf("%s: %w", names[i], err)
+		}
+	}
+	if err := plain.Select(&rows, selectSchema); err != nil {
+		return nil, err
+	}
+	schemas.Store(key, rows)
+	return rows, nil
 }

@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -231,7 +229,7 @@ func commitLeavesTheChangeset(t testing.TB, s tracking.Store) {
 	c := use(t, s, here)
 	cs := everyRow(1)
 	c.commit(cs)
-	if d := cmp.Diff(everyRow(1), cs); d != "" {
+	if d := differs(everyRow(1), cs); d != "" {
 		t.Errorf("the changeset after Commit (-before +after):\n%s", d)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
@@ -230,7 +230,7 @@ func agree[T any](w *world, what string, got, want T, err, wantErr error) {
 	if err != nil {
 		return
 	}
-	if d := cmp.Diff(want, got, givenNumbers); d != "" {
+	if d := differs(want, got, givenNumbers); d != "" {
 		w.Fatalf("%s (-want +got):\n%s", what, d)
 	}
 }
@@ -570,7 +570,7 @@ func (w *world) written(app tracking.AppID, cs *tracking.Changeset, got tracking
 		w.noError(err)
 		want.Drivers = append(want.Drivers, tracking.Given{Seq: kept.Seq, Version: kept.Version})
 	}
-	if d := cmp.Diff(want, got, cmpopts.EquateEmpty()); d != "" {
+	if d := differs(want, got, cmpopts.EquateEmpty()); d != "" {
 		w.Fatalf("Commit returns (-rows +returned):\n%s", d)
 	}
 }
@@ -666,7 +666,7 @@ func (w *world) record() {
 	got, err := w.s.RecordFixes(w.ctx, app, b)
 	if w.direct != nil && errors.Is(err, tracking.ErrUnavailable) {
 		w.direct.Settle()
-		if after := w.marks(app, b.DriverID); !cmp.Equal(before, after) { // it is done
+		if after := w.marks(app, b.DriverID); !reflect.DeepEqual(before, after) { // it is done
 			agree(w, "where "+string(b.DriverID)+" is", after.Position, want.Driver.Position, nil, wantErr)
 			return
 		}

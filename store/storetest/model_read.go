@@ -344,7 +344,7 @@ func (w *world) feeds() {
 	}
 	want, wantMore, wantErr := w.ref.Events(w.ctx, app, f)
 	got, more, err := w.s.Events(w.ctx, app, f)
-	if d := cmp.Diff(want, got, givenNumbers, quiet); d != "" || (err == nil && more != wantMore) {
+	if d := differs(want, got, givenNumbers, quiet); d != "" || (err == nil && more != wantMore) {
 		w.Fatalf("Events by %+v: more is %v, want %v (-want +got):\n%s", f, more, wantMore, d)
 	}
 	agree(w, fmt.Sprintf("error of Events by %+v", f), true, true, err, wantErr)
@@ -385,7 +385,7 @@ func (w *world) deliver() {
 	}
 	subjects, events := queues(got)
 	wantSubjects, wantEvents := queues(want)
-	if d := cmp.Diff(wantEvents, events, givenNumbers, quiet, cmp.AllowUnexported(owned{})); d != "" {
+	if d := differs(wantEvents, events, givenNumbers, quiet, cmp.AllowUnexported(owned{})); d != "" {
 		w.Fatalf("LeaseEvents (-want +got):\n%s", d)
 	}
 	agree(w, "error of LeaseEvents", true, true, err, wantErr)
@@ -453,7 +453,7 @@ func (w *world) compareAll() {
 		agree(w, "all drivers", drivers, wantDrivers, err, wantErr)
 		wantEvents, _, _ := w.ref.Events(w.ctx, app, tracking.EventFilter{Limit: math.MaxInt32})
 		events, _, err := w.s.Events(w.ctx, app, tracking.EventFilter{Limit: math.MaxInt32})
-		if d := cmp.Diff(wantEvents, events, quiet); d != "" || err != nil {
+		if d := differs(wantEvents, events, quiet); d != "" || err != nil {
 			w.Fatalf("all events: error %v (-want +got):\n%s", err, d)
 		}
 		for i := range 6 {

@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -705,7 +704,7 @@ func (h *history) after(name string, failed error) {
 				t.WaitsSince, t.AssignAt, t.DueAt, t.WrongPINs = time.Time{}, time.Time{}, time.Time{}, 0
 				return t
 			}
-			if d := cmp.Diff(visible(o), visible(t)); d != "" && !told {
+			if d := differs(visible(o), visible(t)); d != "" && !told {
 				h.Errorf("%s: task %s has changed without an event (-before +after):\n%s", name, id, d)
 			}
 		}

@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seed-8aba7b13/tracking"
 )
 
@@ -514,7 +512,7 @@ func (p *phone) send(want []tracking.FixOutcome, fixes ...tracking.Fix) {
 	p.Helper()
 	got, err := p.svc.RecordFixes(p.Context(), p.id, fixes)
 	p.ok(err)
-	if d := cmp.Diff(want, got); d != "" {
+	if d := differs(want, got); d != "" {
 		p.Errorf("outcomes (-want +got):\n%s", d)
 	}
 }
@@ -550,7 +548,7 @@ func (p *phone) drove(id tracking.TripID, metres float64, path ...tracking.Fix) 
 		p.ok(err)
 		got = append(got, f)
 	}
-	if d := cmp.Diff(path, got); d != "" {
+	if d := differs(path, got); d != "" {
 		p.Errorf("the path (-want +got):\n%s", d)
 	}
 	if last := path[len(path)-1].LngLat; t.EndsAt == nil || *t.EndsAt != last {

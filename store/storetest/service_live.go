@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/seed-8aba7b13/tracking"
 )
 
@@ -147,7 +145,7 @@ func (l *onlooker) look(ctx context.Context, services []*tracking.Service, r *ra
 				select {
 				case <-late:
 					live.Close()
-					diff := cmp.Diff(held, there)
+					diff := differs(held, there)
 					return fmt.Errorf("it does not come to hold what there is (-held +there)\n%s", diff)
 				default:
 				}
