@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path"
+	"sync"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
@@ -39,8 +40,10 @@ type asset struct {
 	tag         string
 }
 
-// New reads the embedded files and compresses them once.
-func New() (*Fronts, error) {
+// New is the fronts of this process: the embedded files are read and compressed at the first call.
+func New() (*Fronts, error) { return load() }
+
+var load = sync.OnceValues(func() (*Fronts, error) {
 	f := &Fronts{assets: map[string]asset{}, texts: map[string]map[string]string{}}
 	for _, lang := range Languages() {
 		f.texts[lang] = Words(lang)
@@ -76,7 +79,7 @@ func New() (*Fronts, error) {
 		}
 	}
 	return f, nil
-}
+})
 
 // loadAsset reads a file of dist with all that is sent with it.
 func loadAsset(name string) (asset, error) {
