@@ -21,6 +21,17 @@ func (w *world) candidates(id tracking.TaskID) (list []string, waits *tracking.W
 	for _, c := range all {
 		list = append(list, string(c.Driver.ID)+" "+string(c.Fit))
 	}
+	task := w.task(id)
+	of, err := w.Waits(w.ctx, []tracking.Task{task})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if diff := cmp.Diff([]*tracking.Waits{waits}, of); diff != "" {
+		w.t.Errorf("why it waits, by itself and in a list (-by itself +in a list):\n%s", diff)
+	}
+	if own := task.Waits(w.now()); waits == nil != (own == nil) {
+		w.t.Errorf("it waits: %v, and says itself %v", waits, own)
+	}
 	return list, waits
 }
 
@@ -225,5 +236,49 @@ func TestCandidatesCost(t *testing.T) {
 	}
 	if got := store.offers.Load(); got > 4 {
 		t.Errorf("the store was asked for offers %d times, want at most 4", got)
+	}
+}
+
+// Why many tasks wait is told of each, and where nobody could have any of them the store is not asked
+// about each.
+func TestWhyManyTasksWait(t *testing.T) {
+	store := &counted{Store: memory.New()}
+	w := newWorldOn(t, store, func(o *tracking.Options) { o.Geocoder = nowhere{} })
+	var tasks []tracking.Task
+	for range 50 {
+		tasks = append(tasks, w.requiring(props{"van": "yes"}))
+	}
+	n := newDrop()
+	n.AutoAssign, n.Drop = true, &tracking.Place{Address: "somewhere"}
+	tasks = append(tasks, must(w.CreateTask(w.ctx, later()))(t), must(w.CreateTask(w.ctx, n))(t), w.create(false))
+	reasons := func() (list []tracking.WaitReason) {
+		waits, err := w.Waits(w.ctx, tasks)
+		if err != nil || len(waits) != len(tasks) || waits[len(waits)-1] != nil {
+			t.Fatalf("%d, %v", len(waits), err)
+		}
+		for i, of := range waits[:len(waits)-1] {
+			if !of.Since.Equal(tasks[i].CreatedAt) {
+				t.Errorf("the %dth waits since %v", i, of.Since)
+			}
+			list = append(list, of.Reason)
+		}
+		return list
+	}
+	all := func(reason tracking.WaitReason) []tracking.WaitReason {
+		return append(slices.Repeat([]tracking.WaitReason{reason}, 50), tracking.WaitWindow, tracking.WaitNoPoint)
+	}
+	store.offers.Store(0)
+	if diff := cmp.Diff(all(tracking.WaitNoDriver), reasons()); diff != "" {
+		t.Errorf("without a driver (-want +got):\n%s", diff)
+	}
+	if got := store.offers.Load(); got > 4 {
+		t.Errorf("the store was asked for offers %d times, want at most 4", got)
+	}
+	w.driver("bike", 0)
+	if diff := cmp.Diff(all(tracking.WaitUnfit), reasons()); diff != "" {
+		t.Errorf("with one who has no van (-want +got):\n%s", diff)
+	}
+	if _, err := w.Waits(w.ctx, make([]tracking.Task, 1001)); code(err) != tracking.ErrInvalid {
+		t.Errorf("of 1001 tasks: %v", err)
 	}
 }

@@ -738,8 +738,8 @@ const (
 
 // Waits says since when a task waits for a driver, and why.
 type Waits struct {
-	Since  time.Time // with WaitWindow since it was created or declined, else since a driver is looked for
-	Reason WaitReason
+	Since  time.Time  // with WaitWindow since it was created or declined, else since a driver is looked for
+	Reason WaitReason // empty: it was not asked for, see [Task.Waits]
 }
 
 // TaskReader reads tasks.
@@ -2033,25 +2033,75 @@ func (t Task) fit(d Driver, opts *Options, now time.Time) Fit {
 	return FitYes
 }
 
-// waits says why a task waits; nil: it does not. It asks for one driver at a time: who would be
-// offered the task if he were free, then if he were near, and so on in the order of Fit.
-func (s *Service) waits(ctx context.Context, t Task, now time.Time) (*Waits, error) {
+// Waits says why each of some tasks waits, at its place; nil where one does not. It is what
+// [Service.Candidates] says of one, for a list of up to 1000, as [Service.Tasks] returns it. Codes:
+// ErrInvalid.
+func (s *Service) Waits(ctx context.Context, tasks []Task) (waits []*Waits, err error) {
+	defer s.observe(&ctx, "Waits").end(&err)
+	if len(tasks) > 1000 {
+		return nil, invalid("tasks", "has more than 1000 entries.")
+	}
+	err = s.op(ctx, "Waits", func(now time.Time) (err error) {
+		waits = make([]*Waits, len(tasks))
+		var nobody WaitReason // why nobody could have any task at all
+		for i, t := range tasks {
+			w := s.sinceWhen(t, now)
+			switch {
+			case w == nil || w.Reason != "":
+			case nobody != "":
+				w.Reason = nobody
+			default:
+				if w, err = s.waits(ctx, t, now); err != nil {
+					return err
+				}
+				if w.Reason == WaitNoDriver || w.Reason == WaitSilent {
+					nobody = w.Reason
+				}
+			}
+			waits[i] = w
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return waits, nil
+}
+
+// Waits says since when the task waits for a driver; nil: it does not. Why is there only where that
+// needs no look at the drivers (WaitWindow, WaitNoPoint); else [Service.Waits] says so.
+func (t Task) Waits(now time.Time) *Waits {
 	if !t.Seeks() {
-		return nil, nil
+		return nil
 	}
 	t, _ = t.begun(now)
-	if later := t.sought(s.opts.AssignLead, now); t.Waiting && ahead(later.AssignAt, now) {
-		t = later // as soon as anybody looks after it
-	}
 	w := &Waits{Since: t.WaitsSince}
 	defaultTo(&w.Since, t.CreatedAt)
 	w.Since = earlier(w.Since, now)
 	switch {
 	case !t.Waiting:
 		w.Reason = WaitWindow
-		return w, nil
 	case t.Point() == nil:
 		w.Reason = WaitNoPoint
+	}
+	return w
+}
+
+// sinceWhen is Task.Waits of a task as it will be once anybody looks after it: one that a wrong clock
+// has begun to look for too early waits for its time.
+func (s *Service) sinceWhen(t Task, now time.Time) *Waits {
+	t, _ = t.begun(now)
+	if later := t.sought(s.opts.AssignLead, now); t.Waiting && ahead(later.AssignAt, now) {
+		t = later
+	}
+	return t.Waits(now)
+}
+
+// waits says why a task waits; nil: it does not. It asks for one driver at a time: who would be
+// offered the task if he were free, then if he were near, and so on in the order of Fit.
+func (s *Service) waits(ctx context.Context, t Task, now time.Time) (*Waits, error) {
+	w := s.sinceWhen(t, now)
+	if w == nil || w.Reason != "" {
 		return w, nil
 	}
 	o := Offer{

@@ -65,7 +65,7 @@ func Wire(v any) any {
 	switch v := v.(type) {
 	case tracking.Task:
 		// when whatever was promised is late
-		return taskAt(v, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)).withPIN(v)
+		return wholeTaskAt(v, time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))
 	case tracking.TripDetail:
 		return tripDetailOf(v)
 	case tracking.Driver:

@@ -23,7 +23,7 @@ import (
 // holds others stands for all of them.
 var unsent = map[string]string{
 	"Task.AutoAssigned": "the event that assigned it says so",
-	"Task.Waiting":      "for the Service's own use",
+	"Task.Waiting":      "waiting is there, as where AssignAt is in the past",
 	"Task.Excluded":     "for the Service's own use",
 	"Task.Key":          "only who made it up may know it",
 	"Task.KeySum":       "for the Service's own use",
@@ -32,9 +32,8 @@ var unsent = map[string]string{
 	"Task.Seq":          "for the store's own use",
 	"Task.Promise":      "promised says it, where the window has no end",
 	"Task.LateFor":      "for the Service's own use",
-	"Task.AssignAt":     "for the Service's own use",
 	"Task.DueAt":        "for the Service's own use",
-	"Task.WaitsSince":   "for the Service's own use",
+	"Task.WaitsSince":   "waiting.since says it, where AssignAt does not",
 	"Task.Person":       "for the Service's own use",
 
 	"Task.PickupArrivingAt": "phase says so",
@@ -143,6 +142,7 @@ func listedAs(path string) (name string, ok bool) {
 var leftOut = map[string]bool{
 	"Task.stop": true, "BareTask.stop": true, // which the driver's row says
 	"BareTask.pickup.customer": true, "BareTask.drop.customer": true,
+	"Task.waiting.reason": true, "BareTask.waiting.reason": true, // not of each, which would be a search
 	"Trip.distance": true, "Trip.moving_seconds": true,
 	"TripRequest.dest.customer": true, // a destination has none
 	"ListedDriver.distance":     true, // which the row alone does not have

@@ -190,6 +190,15 @@ func (h *Handler) listTasks(r *request) (answer, error) {
 		return nil, err
 	}
 	shown := mapped(tasks, h.wholeTask)
+	if f.Waiting {
+		waits, err := r.svc.Waits(r.Context(), tasks)
+		if err != nil {
+			return nil, err
+		}
+		for i, w := range waits {
+			shown[i].Waiting = waitingOf(w)
+		}
+	}
 	if f.DriverID != "" && len(shown) > 0 {
 		route, err := r.routeOf(f.DriverID)
 		if err != nil {
@@ -258,7 +267,7 @@ func (h *Handler) candidates(r *request) (answer, error) {
 	}
 	data := list{"candidates": mapped(drivers, candidateOf)}
 	if waits != nil {
-		data["waiting"] = waiting{timeOf(waits.Since), waits.Reason}
+		data["waiting"] = waitingOf(waits)
 	}
 	return ok("Candidates", data)
 }

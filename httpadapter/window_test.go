@@ -255,7 +255,26 @@ func TestCandidates(t *testing.T) {
 	if n := len(ask("&limit=2")["candidates"].([]any)); n != 2 {
 		t.Errorf("%d candidates, of at most 2", n)
 	}
+	for _, c := range []struct {
+		target string
+		want   any
+	}{
+		{"/v1/task/list?waiting=true", map[string]any{"since": since, "reason": "busy"}},
+		{"/v1/task/list", map[string]any{"since": since}},
+	} {
+		list := s.data(s.app("GET", c.target, ""))
+		if diff := cmp.Diff(c.want, at(list, "task_list", 0, "waiting")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.target, diff)
+		}
+	}
+	if diff := cmp.Diff(any(map[string]any{"since": since}),
+		at(s.data(s.app("GET", "/v1/task?task_id="+id, "")), "task", "waiting")); diff != "" {
+		t.Errorf("the task itself (-want +got):\n%s", diff)
+	}
 	s.data(s.assign(id, "bike"))
+	if waits := at(s.data(s.app("GET", "/v1/task/list", "")), "task_list", 0, "waiting"); waits != nil {
+		t.Errorf("somebody has it, and it waits: %v", waits)
+	}
 	if _, waits := ask("")["waiting"]; waits {
 		t.Error("somebody has it, and it waits")
 	}

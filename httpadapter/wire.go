@@ -108,9 +108,10 @@ type task struct {
 	ErasedAt      timeText             `json:"erased_at,omitempty"`
 
 	// for the application alone
-	PIN       string  `json:"pin,omitempty"`
-	WrongPINs int     `json:"wrong_pins,omitempty"`
-	Stuck     []stuck `json:"stuck,omitempty"`
+	PIN       string   `json:"pin,omitempty"`
+	WrongPINs int      `json:"wrong_pins,omitempty"`
+	Stuck     []stuck  `json:"stuck,omitempty"`
+	Waiting   *waiting `json:"waiting,omitempty"`
 }
 
 // stuck is a step that a phone could not deliver.
@@ -168,10 +169,12 @@ func whereaboutsOf(t tracking.Task) *whereabouts {
 }
 
 // wholeTask is a task as the application sees it, which can tell the PIN to a customer who calls.
-func (h *Handler) wholeTask(t tracking.Task) task { return h.taskOf(t).withPIN(t) }
+func (h *Handler) wholeTask(t tracking.Task) task { return wholeTaskAt(t, h.now()) }
 
-func (w task) withPIN(t tracking.Task) task {
+func wholeTaskAt(t tracking.Task, now time.Time) task {
+	w := taskAt(t, now)
 	w.PIN, w.WrongPINs, w.Stuck = string(t.PIN), t.WrongPINs, mapped(t.Stuck, stuckOf)
+	w.Waiting = waitingOf(t.Waits(now))
 	return w
 }
 
@@ -354,7 +357,14 @@ func candidateOf(c tracking.Candidate) candidate {
 
 type waiting struct {
 	Since  timeText            `json:"since"`
-	Reason tracking.WaitReason `json:"reason"`
+	Reason tracking.WaitReason `json:"reason,omitempty"`
+}
+
+func waitingOf(w *tracking.Waits) *waiting {
+	if w == nil {
+		return nil
+	}
+	return &waiting{timeOf(w.Since), w.Reason}
 }
 
 type event struct {

@@ -50,6 +50,13 @@ func (h *history) candidates() error {
 	if sought := t.Waiting || !t.AssignAt.IsZero(); sought != (waits != nil) {
 		h.Fatalf("task %s waits: %v, and is said to wait: %+v", id, sought, waits)
 	}
+	of, err := svc.Waits(h.ctx, []tracking.Task{t})
+	if h.unknown(err) {
+		return err
+	}
+	if err != nil || len(of) != 1 || (of[0] == nil) != (waits == nil) || waits != nil && *of[0] != *waits {
+		h.Fatalf("task %s waits: %+v, in a list %+v, %v", id, waits, of, err)
+	}
 	if waits == nil {
 		return nil
 	}

@@ -140,7 +140,7 @@ func TestBoardPanelsAccessible(t *testing.T) {
 		}
 		at("task/"+string(open), ".panel-task .history li",
 			"Show the link", "QR code", "Complete for the driver…", "Cancel delivery")
-		at("task/"+string(ended), ".panel-task .history li")
+		at("task/"+string(ended), ".panel-task .history li", "Delete the task")
 		at("edit/"+string(open), ".panel-edit [name=notes]")
 		at("new", ".panel-new [name=notes]", "Save")
 		p.eval(`document.querySelectorAll('.mark-box input:not(:checked)').forEach((e) => e.click())`)

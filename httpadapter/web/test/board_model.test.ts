@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { step } from '../src/board/keys';
 import { liveness } from '../src/board/connection';
 import { alike, isLate, stateOf, World, type Driver, type Task } from '../src/board/model';
-import { best, days, needs, rows, unassigned, type Waiting } from '../src/board/needs';
+import { best, days, needs, rows, unassigned } from '../src/board/needs';
 import { Hues } from '../src/board/hue';
 import { moved, placed } from '../src/board/order';
 import { distance } from '../src/shared/geo';
@@ -104,12 +104,14 @@ test('what a driver is at', () => {
 test('what needs attention, by urgency, each task once', () => {
   const w = world(
     [
-      task('waits', { status: 'created', driver_id: '', created_at: ago(9) }),
-      task('new', { status: 'created', driver_id: '', created_at: ago(1) }),
-      task('later', { status: 'created', driver_id: '', created_at: ago(30) }),
+      task('waits', { status: 'created', driver_id: '', created_at: ago(9), waiting: { since: ago(9) } }),
+      task('waits, unread', { status: 'created', driver_id: '', created_at: ago(9), waiting: { since: ago(8) } }),
+      task('new', { status: 'created', driver_id: '', created_at: ago(1), waiting: { since: ago(1) } }),
+      task('later', { status: 'created', driver_id: '', created_at: ago(30), waiting: { since: ago(30), reason: 'window' } }),
+      task('by hand', { status: 'created', driver_id: '', created_at: ago(31), promised: ago(1) }),
       task('late', { promised: ago(5) }),
       task('later still', { promised: ago(2), late: true }),
-      task('waits and late', { status: 'created', driver_id: '', promised: ago(1) }),
+      task('waits and late', { status: 'created', driver_id: '', promised: ago(1), waiting: { since: ago(60) } }),
       task('fine', { promised: ago(-5) }),
     ],
     [driver('asha', { open_tasks: 3, last_seen_at: ago(20) }), driver('bilal', { last_seen_at: ago(20) })],
@@ -118,21 +120,28 @@ test('what needs attention, by urgency, each task once', () => {
   w.apply('task', task('again', { status: 'completed', outcome: 'failed', completed_at: ago(3), retried_by: 'x' }));
   w.apply('task', task('left', { status: 'completed', outcome: 'failed', completed_at: ago(3) }));
   w.apply('task', task('good', { status: 'completed', outcome: 'succeeded', completed_at: ago(3) }));
-  const waiting = new Map<string, Waiting>([
-    ['waits', { since: ago(9), reason: 'busy' }],
-    ['new', { since: ago(1), reason: 'busy' }],
-    ['later', { since: ago(30), reason: 'window' }],
-    ['waits and late', { since: ago(60), reason: 'no_driver' }],
+  const reasons = new Map([
+    ['waits', 'busy'],
+    ['new', 'busy'],
+    ['by hand', 'busy'], // as it was when that was read
+    ['waits and late', 'no_driver'],
   ]);
-  const list = needs(w, waiting, new Set(['failed left']), now, rules);
+  const list = needs(w, reasons, new Set(['failed left']), now, rules);
   assert.deepEqual(
-    list.map((n) => n.key),
-    ['late late', 'late later still', 'late waits and late', 'waiting waits', 'failed failed', 'silent asha'],
+    list.map((n) => [n.key, n.reason]),
+    [
+      ['late late', undefined],
+      ['late later still', undefined],
+      ['late waits and late', 'no_driver'],
+      ['waiting waits', 'busy'],
+      ['waiting waits, unread', undefined],
+      ['failed failed', undefined],
+      ['silent asha', undefined],
+    ],
   );
-  assert.equal(list[3]!.reason, 'busy');
   assert.deepEqual(
     unassigned(w, list).map((t) => t.task_id),
-    ['later', 'new'],
+    ['later', 'by hand', 'new'],
   );
 });
 

@@ -5,6 +5,7 @@ import type { Board } from './board';
 import { Field } from './fields';
 import { driverName, nameOf } from './model';
 import { hue } from './hue';
+import { waits } from './parts';
 
 export function AssignPanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
@@ -42,7 +43,7 @@ export function AssignPanel({ board, of }: { board: Board; of: string }) {
       <p class="panel-lead">
         <bdi>{nameOf(task)}</bdi>
         {task.driver_id && <> · {t('board.assign.now', { name: driverName(board.driver(task.driver_id), task.driver_id) })}</>}
-        {list?.waiting && <> · {board.config.words['board.wait.' + list.waiting.reason] ?? list.waiting.reason}</>}
+        {task.waiting && <> · {waits(board, task)}</>}
       </p>
       {under && <p class="note">{t('board.assign.under', { name: driverName(board.driver(task.driver_id), task.driver_id ?? '') })}</p>}
       {others.length > 0 && <Field label={t('board.assign.at')} name="at" type="number" value={where} onInput={setWhere} hint={t('board.assign.at.hint')} />}

@@ -7,9 +7,10 @@ import { clocks } from '../track/words';
 import { Api, query, type Answer } from './api';
 import { Connection, liveness, type Liveness } from './connection';
 import type { Landing } from './drag';
-import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task } from './model';
+import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task, type Waiting } from './model';
 import { placed, sameOrder, type Stop } from './order';
-import { needs, patience, type Candidate, type Need, type Waiting } from './needs';
+import { needs, type Candidate, type Need } from './needs';
+import type { Contact } from '../shared/place';
 
 export interface Session {
   actor: string;
@@ -30,7 +31,6 @@ export interface Toast {
 /** Whom a task may go to, and why not. */
 export interface Options {
   candidates: Candidate[];
-  waiting: Waiting | null;
   at: number;
 }
 
@@ -77,13 +77,17 @@ export class Board {
   toasts: Toast[] = [];
   /** What needs attention now. */
   needs: Need[] = [];
-  waiting = new Map<string, Waiting>();
+  /** Why tasks wait, of those that do not say so themselves. */
+  reasons = new Map<string, string>();
   /** Whether the tasks that ended today are all known. */
   wholeDay = false;
   muted: boolean;
   help = false;
   /** Takes the place of a click on the map, while a panel asks for one. */
   picking: ((at: LngLat) => void) | null = null;
+
+  /** Whether the panel of a task is to ask at once if that is to be deleted. */
+  removing = false;
 
   /** A place that somebody looks for, before there is a task there. */
   looked: LngLat | null = null;
@@ -256,7 +260,7 @@ export class Board {
     this.world = new World(distance);
     this.wasWhole = this.wholeDay = this.dayRead = false;
     this.session = this.selection = this.panel = this.seenNeeds = null;
-    for (const m of [this.options, this.routes, this.busy, this.flashes, this.waiting, this.nobody, this.marked]) m.clear();
+    for (const m of [this.options, this.routes, this.busy, this.flashes, this.reasons, this.nobody, this.marked]) m.clear();
     this.needs = [];
     this.state = 'out';
     this.why = why;
@@ -313,11 +317,10 @@ export class Board {
   /** Works out what needs attention, and is heard when that becomes more. */
   private look(): void {
     if (!this.wasWhole) return;
-    this.needs = needs(this.world, this.waiting, this.dismissed, this.now(), this.rules);
+    this.needs = needs(this.world, this.reasons, this.dismissed, this.now(), this.rules);
     const keys = new Set(this.needs.map((n) => n.key));
-    // What was so before the board was opened is no news: what has ended, and why tasks wait, is read a little later than the rest.
-    const began = this.started + this.world.offset;
-    const news = this.needs.some((n) => !this.seenNeeds?.has(n.key) && !(n.why === 'waiting' && n.since + patience < began));
+    // What was so before the board was opened is no news: what has ended is read a little later than the rest.
+    const news = this.needs.some((n) => !this.seenNeeds?.has(n.key));
     if (this.seenNeeds && news && !this.muted) this.alarm.ring();
     if (this.dayRead) this.seenNeeds = keys;
     const title = this.t('board.title') + ' · ' + this.config.name;
@@ -325,20 +328,17 @@ export class Board {
     if (document.title !== shown) document.title = shown;
   }
 
-  /** Asks which tasks wait, and why those do that are waited for long. */
+  /** Asks why tasks wait, where they do not say so themselves. */
   private async readWaiting(): Promise<void> {
     this.waitingAsked = Date.now();
     this.waitingWanted = false;
     const world = this.world;
-    if (![...world.tasks.values()].some((t) => t.status === 'created')) return this.waiting.clear();
+    if (![...world.tasks.values()].some((t) => t.waiting && !t.waiting.reason)) return this.reasons.clear();
     const a = await this.api.call('GET', query('/v1/task/list', { waiting: 'true', limit: 1000 }));
     if (this.refused(a) || world !== this.world) return;
     const list = a.data.task_list as Task[];
-    const ids = new Set(list.map((t) => t.task_id));
-    for (const id of this.waiting.keys()) if (!ids.has(id)) this.waiting.delete(id);
+    this.reasons = new Map(list.flatMap((t) => (t.waiting?.reason ? [[t.task_id, t.waiting.reason]] : [])));
     for (const t of list) this.take(world.learn({ task: t }));
-    // One asks why only of those that have waited long enough to be shown.
-    for (const t of list) if (this.now() - Date.parse(t.created_at) > 120_000) void this.candidates(t.task_id, 'again');
     this.changed();
   }
 
@@ -600,16 +600,16 @@ export class Board {
   }
 
   /** Whom a task may go to, as far as it was read; asks for it where that is some time ago. */
-  candidates(task: string, want: 'shown' | 'again' = 'shown'): Options | null {
+  candidates(task: string): Options | null {
     const have = this.options.get(task);
-    if (!have || Date.now() - have.at > readAgain || (want === 'again' && Date.now() - have.at > 5_000)) {
+    if (!have || Date.now() - have.at > readAgain) {
       this.ask('candidates ' + task, async () => {
         const a = await this.api.call('GET', query('/v1/task/candidates', { task_id: task, limit: 10 }));
-        if (a.kind !== 'ok') return void this.options.set(task, { candidates: have?.candidates ?? [], waiting: have?.waiting ?? null, at: Date.now() });
-        const waiting = (a.data.waiting as Waiting | undefined) ?? null;
-        this.options.set(task, { candidates: a.data.candidates as Candidate[], waiting, at: Date.now() });
-        if (waiting) this.waiting.set(task, waiting);
-        else this.waiting.delete(task);
+        if (a.kind !== 'ok') return void this.options.set(task, { candidates: have?.candidates ?? [], at: Date.now() });
+        const { candidates, waiting } = a.data as { candidates: Candidate[]; waiting?: Waiting };
+        this.options.set(task, { candidates, at: Date.now() });
+        if (waiting?.reason) this.reasons.set(task, waiting.reason);
+        else this.reasons.delete(task);
       });
     }
     return have ?? null;
@@ -730,6 +730,23 @@ export class Board {
   /** Says that what phones could not deliver of a task has been seen to. */
   settle(task: Task): Promise<Answer> {
     return this.act({ about: [task.task_id], path: '/v1/task/settle', body: { task_id: task.task_id }, done: this.t('board.done.settled', { task: nameOf(task) }) });
+  }
+
+  /** Deletes a task that has ended, or that nobody has and that waits for nobody. */
+  async remove(task: Task): Promise<boolean> {
+    const a = await this.act({ about: [task.task_id], path: '/v1/task/delete', body: { task_id: task.task_id, version: task.version }, seen: task, done: this.t('board.done.deleted', { task: nameOf(task) }) });
+    if (a.kind === 'ok') this.take(this.world.apply('gone', { task_id: task.task_id }));
+    return a.kind === 'ok';
+  }
+
+  /** Erases a customer from all tasks, of which the caller has read some; that one of them is open is told by whoever lists them. */
+  async erase(customer: Contact, from: readonly Task[]): Promise<boolean> {
+    const a = await this.act({ about: from.map((t) => t.task_id), path: '/v1/contact/erase', body: { mobile: customer.mobile }, quiet: true });
+    if (a.kind === 'ok') {
+      const n = a.data.erased as number;
+      this.say(this.t(n === 1 ? 'board.done.erased.one' : 'board.done.erased', { n, name: customer.name || customer.mobile! }));
+    } else if (a.kind === 'offline' || a.status !== 409) this.say(await this.excuse(a), true);
+    return a.kind === 'ok';
   }
 
   /** Where an address is, as the host's geocoder says; else why that is not known. */

@@ -121,3 +121,12 @@ export function FormButtons({ board, words, busy, onBack }: { board: Board; word
     </p>
   );
 }
+
+/** A button that has the focus once it is there. */
+export function First({ words, onClick }: { words: string; onClick: () => void }) {
+  return (
+    <button type="button" class="other" ref={useFocus<HTMLButtonElement>()} onClick={onClick}>
+      {words}
+    </button>
+  );
+}

@@ -17,6 +17,7 @@ export function keysOf(mayChange: boolean): [key: string, does: string][] {
     ['X', 'board.key.mark', true],
     ['U', 'board.key.unassign', true],
     ['C', 'board.key.copy'],
+    ['Del', 'board.key.delete', true],
     ['G', 'board.key.go'],
     ['Z', 'board.key.whole'],
     ['Esc', 'board.key.close'],
@@ -107,6 +108,14 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
         if (!task) return;
         done();
         return void copy(board, task);
+      case 'Delete': {
+        const of = board.panel?.name === 'task' ? board.panel.of : task?.task_id;
+        if (of === undefined || !board.mayChange) return;
+        done();
+        board.removing = true;
+        board.open('task', of);
+        return board.changed();
+      }
       case 'g':
       case 'z':
         done();

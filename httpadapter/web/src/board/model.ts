@@ -33,6 +33,7 @@ export interface Task {
   pin?: string;
   wrong_pins?: number;
   stuck?: Stuck[];
+  waiting?: Waiting;
   created_at: string;
   updated_at?: string;
   assigned_at?: string;
@@ -41,7 +42,14 @@ export interface Task {
   pickup_arrived_at?: string;
   arrived_at?: string;
   completed_at?: string;
+  erased_at?: string;
   version: number;
+}
+
+/** Since when a task waits for a driver, and why: which is told of lists of what waits, and elsewhere where it is plain. */
+export interface Waiting {
+  since: string;
+  reason?: string;
 }
 
 /** A step that the phone of a driver could not deliver. */
@@ -271,4 +279,4 @@ export function stateOf(d: Driver, world: Pick<World, 'standsSince'>, now: numbe
 }
 
 /** Whether a task is late, by the server's word or by the promise that has passed meanwhile. */
-export const isLate = (t: Task, now: number): boolean => t.status !== 'completed' && (t.late === true || (t.status !== 'created' && ms(t.promised) < now));
+export const isLate = (t: Task, now: number): boolean => t.status !== 'completed' && (t.late === true || ((t.status !== 'created' || t.waiting !== undefined) && ms(t.promised) < now));

@@ -1,6 +1,6 @@
 // What needs somebody's attention, and in what order: pure, so that it can be held to examples.
 
-import { driverName, isLate, ms, stateOf, type Driver, type DriverState, type Rules, type Stuck, type Task, type World } from './model';
+import { driverName, isLate, ms, stateOf, type Driver, type DriverState, type Rules, type Stuck, type Task, type Waiting, type World } from './model';
 
 export type Why = 'late' | 'waiting' | 'failed' | 'silent' | 'stuck';
 
@@ -15,12 +15,6 @@ export interface Need {
   stuck?: Stuck; // what a phone could not deliver
 }
 
-/** Why a task waits for a driver, as /v1/task/candidates says. */
-export interface Waiting {
-  since: string;
-  reason: string;
-}
-
 /** A driver as /v1/task/candidates lists them. */
 export interface Candidate {
   driver_id: string;
@@ -31,17 +25,23 @@ export interface Candidate {
 }
 
 const order: Why[] = ['late', 'waiting', 'failed', 'silent', 'stuck'];
-export const patience = 3 * 60_000; // ms that a task may wait before somebody has to know
+const patience = 3 * 60_000; // ms that a task may wait before somebody has to know
+
+/** Since when a task waits, and why as far as that was read: what the task says itself is newer. */
+export function whyWaits(t: Task, reasons: ReadonlyMap<string, string>): Waiting | null {
+  if (!t.waiting) return null;
+  const reason = t.waiting.reason ?? reasons.get(t.task_id);
+  return { since: t.waiting.since, ...(reason ? { reason } : {}) };
+}
 
 /** By urgency: the kinds in their order, of each the one first that has been so for longest. Each task is there once, and once more for what a phone could not deliver of it. */
-export function needs(world: Pick<World, 'tasks' | 'ended' | 'drivers' | 'standsSince'>, waiting: ReadonlyMap<string, Waiting>, dismissed: ReadonlySet<string>, now: number, rules: Rules): Need[] {
+export function needs(world: Pick<World, 'tasks' | 'ended' | 'drivers' | 'standsSince'>, reasons: ReadonlyMap<string, string>, dismissed: ReadonlySet<string>, now: number, rules: Rules): Need[] {
   const list: Need[] = [];
   for (const t of world.tasks.values()) {
-    const w = waiting.get(t.task_id);
-    if (isLate(t, now) || (w && ms(t.promised) < now)) list.push({ key: 'late ' + t.task_id, why: 'late', since: ms(t.promised), task: t, open: 0, ...(w ? { reason: w.reason } : {}) });
-    else if (t.status === 'created' && w && w.reason !== 'window' && now - ms(w.since) > patience) {
-      list.push({ key: 'waiting ' + t.task_id, why: 'waiting', since: ms(w.since), task: t, reason: w.reason, open: 0 });
-    }
+    const w = whyWaits(t, reasons);
+    const reason = w?.reason ? { reason: w.reason } : {};
+    if (isLate(t, now)) list.push({ key: 'late ' + t.task_id, why: 'late', since: ms(t.promised), task: t, open: 0, ...reason });
+    else if (w && w.reason !== 'window' && now - ms(w.since) > patience) list.push({ key: 'waiting ' + t.task_id, why: 'waiting', since: ms(w.since), task: t, open: 0, ...reason });
   }
   for (const t of world.ended.values()) {
     const key = 'failed ' + t.task_id;

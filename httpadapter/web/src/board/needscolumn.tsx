@@ -5,7 +5,7 @@ import { hue } from './hue';
 import { driverName, type Stuck, type Task } from './model';
 import { best, unassigned, type Need } from './needs';
 import { panelOf } from './panels';
-import { TaskRow } from './parts';
+import { reasonWords, TaskRow } from './parts';
 
 const shownAtOnce = 60; // of what nobody has; the others are told of
 
@@ -77,8 +77,8 @@ function NeedCard({ board, need }: { board: Board; need: Need }) {
 function whyOf(board: Board, n: Need): string {
   const { t } = board;
   const since = Number.isFinite(n.since) ? board.ago(n.since) : '';
-  if (n.why === 'waiting' || (n.why === 'late' && n.reason)) return t('board.why.' + n.why, { since }) + ' · ' + (board.config.words['board.wait.' + n.reason] ?? n.reason ?? '');
   if (n.why === 'late' && n.since > board.now()) return t('board.why.will_be_late');
+  if (n.why === 'waiting' || n.why === 'late') return [t('board.why.' + n.why, { since }), reasonWords(board, n.reason)].filter(Boolean).join(' · ');
   if (n.why === 'failed') {
     const code = n.task?.reason_code;
     const reason = (code && board.config.reasons[code]) || n.task?.reason || '';

@@ -4,6 +4,7 @@ import type { Board } from './board';
 import { pull } from './drag';
 import { hue } from './hue';
 import { driverName, isLate, ms, nameOf, place, type Task } from './model';
+import { whyWaits } from './needs';
 
 /** What is agreed with the customer, in few words. */
 export function due(board: Board, t: Task): string {
@@ -13,6 +14,15 @@ export function due(board: Board, t: Task): string {
   if (from < to) return at(from) + ' – ' + (to - from >= 86_400_000 ? at(to) : board.times.clock(to));
   if (Number.isFinite(to)) return board.t('board.due.by', { time: at(to) });
   return Number.isFinite(from) ? board.t('board.due.from', { time: at(from) }) : '';
+}
+
+/** Why a task waits, in words; '' where that is not known. */
+export const reasonWords = (board: Board, reason: string | undefined): string => (reason ? (board.config.words['board.wait.' + reason] ?? reason) : '');
+
+/** Since when a task waits and why; '' if it does not. */
+export function waits(board: Board, t: Task): string {
+  const w = whyWaits(t, board.reasons);
+  return w ? [board.t('board.why.waiting', { since: board.ago(ms(w.since)) }), reasonWords(board, w.reason)].filter(Boolean).join(' · ') : '';
 }
 
 /** A task as a row to choose. */
@@ -33,6 +43,7 @@ export function TaskRow({ board, task, why, late }: { board: Board; task: Task; 
           <bdi>{title}</bdi>
           {when && <span class={'due' + ((late ?? isLate(task, board.now())) ? ' is-late' : '')}>{when}</span>}
         </span>
+        {!why && task.waiting && <span class="row-sub waits">{waits(board, task)}</span>}
         {address && (
           <bdi class="row-sub" dir="auto">
             {address}

@@ -3,11 +3,12 @@
 import { useEffect, useState } from 'preact/hooks';
 import { query } from './api';
 import type { Board } from './board';
-import { Choice, Fact, Field, FormButtons, useFocus } from './fields';
+import { Choice, Fact, Field, First, FormButtons } from './fields';
 import { History } from './history';
 import { driverName, isLate, ms, nameOf, type Task } from './model';
 import type { Place } from '../shared/place';
-import { due } from './parts';
+import { due, waits } from './parts';
+import { Removal } from './removal';
 import { writePoint } from './point';
 import { Share } from './share';
 
@@ -51,7 +52,7 @@ export function TaskPanel({ board, of }: { board: Board; of: string }) {
       </p>
       <dl class="facts-list">
         <Fact name={t('board.fact.driver')}>
-          {task.driver_id && <a href={'#driver/' + encodeURIComponent(task.driver_id)}>{driverName(board.driver(task.driver_id), task.driver_id)}</a>}
+          {task.driver_id ? <a href={'#driver/' + encodeURIComponent(task.driver_id)}>{driverName(board.driver(task.driver_id), task.driver_id)}</a> : waits(board, task)}
         </Fact>
         <Fact name={t('board.fact.due')}>{due(board, task)}</Fact>
         {task.pickup && <PlaceFact board={board} name={t('board.fact.pickup')} place={task.pickup} />}
@@ -75,6 +76,7 @@ export function TaskPanel({ board, of }: { board: Board; of: string }) {
         </Fact>
         <Fact name={t('board.fact.requires')}>{properties(task.requires)}</Fact>
         <Fact name={t('board.fact.properties')}>{properties(task.properties)}</Fact>
+        <Fact name={t('board.fact.erased')}>{task.erased_at && board.times.shown(ms(task.erased_at), now)}</Fact>
         <Fact name={t('board.fact.retry_of')}>{task.retry_of && <a href={'#task/' + encodeURIComponent(task.retry_of)}>{t('board.fact.retry_of.link')}</a>}</Fact>
         <Fact name={t('board.fact.retried_by')}>{task.retried_by && <a href={'#task/' + encodeURIComponent(task.retried_by)}>{t('board.fact.retried_by.link')}</a>}</Fact>
       </dl>
@@ -83,6 +85,7 @@ export function TaskPanel({ board, of }: { board: Board; of: string }) {
       <Trips board={board} task={task} />
       <History board={board} task={task.task_id} version={task.version} />
       {board.mayChange && task.status !== 'completed' && <Cancel board={board} task={task} />}
+      {board.mayChange && <Removal board={board} task={task} />}
     </>
   );
 }
@@ -128,6 +131,7 @@ function Actions({ board, task }: { board: Board; task: Task }) {
   const busy = board.isBusy(task.task_id);
   const [ending, setEnding] = useState(false);
   if (task.status === 'completed') {
+    if (task.erased_at) return null; // it cannot go on
     const again = task.outcome !== 'succeeded' && !task.retried_by;
     return (
       <div class="buttons">
@@ -213,15 +217,6 @@ function Complete({ board, task, onClose }: { board: Board; task: Task; onClose:
       )}
       <FormButtons board={board} words={t('board.complete.button')} busy={board.isBusy(task.task_id)} onBack={onClose} />
     </form>
-  );
-}
-
-/** A button that has the focus once it is there. */
-function First({ words, onClick }: { words: string; onClick: () => void }) {
-  return (
-    <button type="button" class="other" ref={useFocus<HTMLButtonElement>()} onClick={onClick}>
-      {words}
-    </button>
   );
 }
 
