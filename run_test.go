@@ -584,3 +584,54 @@ func TestRunLeasesWhatThereIsRoomFor(t *testing.T) {
 		}
 	})
 }
+
+// lateStore keeps the first word of what became of events back until it is let go.
+type lateStore struct {
+	tracking.Store
+	first sync.Once
+	gate  chan struct{}
+}
+
+func (s *lateStore) FinishEvents(ctx context.Context, done []tracking.Delivery) error {
+	s.first.Do(func() { <-s.gate })
+	return s.Store.FinishEvents(context.WithoutCancel(ctx), done)
+}
+
+// What a process says too late does not end a lease that it has been given since.
+func TestLateWordEndsNoLaterLease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &lateStore{Store: memory.New(), gate: make(chan struct{})}
+		told, gate := 0, make(chan struct{})
+		svc, err := tracking.New(s, &tracking.Options{
+			Logger: slog.New(slog.DiscardHandler),
+			Notifier: notifierFunc(func(context.Context, tracking.Notification) error {
+				switch told++; told {
+				case 1:
+					return errors.New("not now")
+				case 2:
+					<-gate
+				}
+				return nil
+			}),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		must(svc.CreateTask(t.Context(), newDrop()))(t)
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() { must(svc.DeliverEvents(t.Context()))(t) })
+			synctest.Wait()
+			if told == 1 {
+				time.Sleep(time.Hour) // the lease is over
+			}
+		}
+		close(s.gate)
+		synctest.Wait()
+		if n := must(svc.DeliverEvents(t.Context()))(t); n != 0 || told != 2 {
+			t.Errorf("%d events are handed out while they are told, and %d were told in all; want 0 and 2", n, told)
+		}
+		close(gate)
+		all.Wait()
+	})
+}

@@ -1852,7 +1852,8 @@ type Service struct {
 type core struct {
 	store   Store
 	opts    Options
-	owner   string // of event leases
+	owner   string // of claims, and with a number, of leases
+	leases  atomic.Int64
 	ids     idSource
 	locks   nameLocks
 	coming  reservations
@@ -3127,8 +3128,9 @@ func (d *dispatch) done(app AppID) {
 func (s *Service) deliverFrom(ctx context.Context, b *outbox, d *dispatch) (int, error) {
 	now, lasts := s.now(), max(leaseFor, 2*s.opts.NotifyTimeout)
 	until := now.Add(lasts)
+	owner := fmt.Sprint(s.owner, "-", s.leases.Add(1)) // word that comes too late ends no later lease
 	leased, err := s.store.LeaseEvents(ctx, Lease{
-		Outbox: b.name, Owner: s.owner, Now: now, For: lasts, MaxLease: lasts + maxAhead,
+		Outbox: b.name, Owner: owner, Now: now, For: lasts, MaxLease: lasts + maxAhead,
 		MaxRetry: s.longestRetry() + maxAhead,
 		Each:     d.each, Busy: d.busy(), Limit: leaseAtMost,
 	})
@@ -3149,7 +3151,7 @@ func (s *Service) deliverFrom(ctx context.Context, b *outbox, d *dispatch) (int,
 		d.wait.Go(func() {
 			defer signal(b.wake) // there is room again, and whoever looked meanwhile found the subject leased
 			defer d.done(k.app)
-			done := s.deliverQueue(ctx, b, queues[k], until)
+			done := s.deliverQueue(ctx, b, owner, queues[k], until)
 			// What was sent is to be noted even when ctx has ended meanwhile.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.opts.NotifyTimeout)
 			defer cancel()
@@ -3164,9 +3166,11 @@ func (s *Service) deliverFrom(ctx context.Context, b *outbox, d *dispatch) (int,
 
 // deliverQueue delivers one subject's events up to the first that fails, or that there is no time
 // for. Those behind it need no word: the lease ends with what is said of one.
-func (s *Service) deliverQueue(ctx context.Context, b *outbox, queue []Leased, until time.Time) (done []Delivery) {
+func (s *Service) deliverQueue(
+	ctx context.Context, b *outbox, owner string, queue []Leased, until time.Time,
+) (done []Delivery) {
 	for _, l := range queue {
-		d := Delivery{Outbox: b.name, App: l.App, EventID: l.Event.ID, Owner: s.owner, State: DeliveryReleased}
+		d := Delivery{Outbox: b.name, App: l.App, EventID: l.Event.ID, Owner: owner, State: DeliveryReleased}
 		if ctx.Err() == nil && s.now().Add(s.opts.NotifyTimeout).Before(until) {
 			err := s.notify(ctx, b.notifier, l)
 			switch {

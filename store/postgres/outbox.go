@@ -202,7 +202,7 @@ ORDER BY leased_until LIMIT $3 FOR UPDATE SKIP LOCKED`
 UPDATE tracking.deliveries d SET retry_at = NULL FROM (
 	SELECT app, subject, outbox, head FROM tracking.queues WHERE outbox = $1 AND ` + isLater + `
 		AND ready_at > ` + nowOr("$2") + ` + $4::bigint
-	ORDER BY ready_at LIMIT $3) q
+	ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED) q
 WHERE d.app = q.app AND d.subject = q.subject AND d.outbox = q.outbox AND d.event = q.head`
 	wakeWrong = `
 UPDATE tracking.queues SET ready_at = NULL WHERE (app, subject, outbox) IN (
@@ -253,6 +253,13 @@ const (
 	lockSubjects = `
 SELECT s.n FROM tracking.subjects s WHERE s.app = $1 AND s.n IN (
 	SELECT subject FROM tracking.events WHERE app = $1 AND id = ANY ($2)) ORDER BY s.kind, s.id FOR UPDATE`
+
+	// Whose lease it is is proved by the lock: nobody is given it until all that is said of it is written.
+	lockQueues = `
+SELECT q.subject FROM tracking.queues q WHERE (q.app, q.subject, q.outbox) IN (
+	SELECT e.app, e.subject, u.outbox FROM unnest($1::int[], $2::text[], $3::text[]) u (app, outbox, id)
+	JOIN tracking.events e ON e.app = u.app AND e.id = u.id)
+ORDER BY q.app, q.subject, q.outbox FOR UPDATE`
 
 	// An event that was delivered, or never went to that outbox, has no delivery; a queue that is
 	// empty and not leased is not there.
@@ -366,6 +373,7 @@ func (s *Store) FinishEvents(ctx context.Context, done []tracking.Delivery) erro
 		for _, n := range apps {
 			x.queue(lockSubjects, n, events[n])
 		}
+		x.queue(lockQueues, asked, outboxes, ids)
 		var states []deliveryState
 		queueRows(x, &states, func(row pgx.CollectableRow) (r deliveryState, err error) {
 			err = row.Scan(&r.of, &r.event, &r.subject, &r.state, &r.owner)

@@ -17,6 +17,7 @@ func streamChecks() []check {
 	return []check{
 		{"events are numbered without gaps, and those who follow miss none", followersMissNoEvent},
 		{"each event is with one owner at a time, and in order of its subject", eachEventHasOneOwner},
+		{"the word of a former owner does nothing to the next one's lease", formerOwnerRacesTheNext},
 	}
 }
 
@@ -148,6 +149,59 @@ func eachEventHasOneOwner(t testing.TB, s tracking.Store) {
 	}
 	got := use(t, s, here).lease("last", at(2*time.Hour), 10)
 	same(t, "undelivered in the end", each(got, leasedID), nil)
+}
+
+// formerOwnerRacesTheNext has an owner whose lease is over say what became of events, while another one
+// leases them. Either is first, for each subject.
+func formerOwnerRacesTheNext(t testing.TB, s tracking.Store) {
+	c := use(t, s, here)
+	const subjects = 8
+	for n := range 2 * raceRounds {
+		var all []tracking.Delivery
+		cs := tracking.Changeset{Deliver: []string{""}}
+		former, state := fmt.Sprint("former ", n), []tracking.DeliveryState{
+			tracking.DeliveryRetry, tracking.DeliveryReleased, tracking.DeliveryDead,
+		}[n%3]
+		for i := range subjects {
+			id := fmt.Sprint(n, "-", i)
+			cs.Events = append(cs.Events, newEvent(id, tracking.KindTask, id, t0))
+			all = append(all, tracking.Delivery{
+				App: here, EventID: id, Owner: former, State: state, Now: t0, RetryIn: 10 * time.Hour,
+			})
+		}
+		c.commit(cs)
+		same(t, "leased at first", len(c.lease(former, t0, subjects)), subjects)
+		var got []tracking.Leased
+		c.ok(together(t, 2, func(ctx context.Context, i int) (err error) {
+			if i == 0 {
+				return s.FinishEvents(ctx, all)
+			}
+			got, err = s.LeaseEvents(ctx, tracking.Lease{
+				Owner: "next", Now: at(2 * time.Minute), For: time.Hour, Limit: subjects,
+			})
+			return err
+		}))
+		next := map[string]bool{}
+		var release []tracking.Delivery
+		for _, l := range got {
+			next[l.Event.ID] = true
+			release = append(release, done("next", l.Event.ID, tracking.DeliveryReleased))
+		}
+		third := c.lease("third", at(2*time.Minute), subjects)
+		for _, l := range third {
+			if next[l.Event.ID] || state != tracking.DeliveryReleased {
+				t.Fatalf("%s, which the former owner gave as %s, is leased to a third one; to the next: %v",
+					l.Event.ID, state, next[l.Event.ID])
+			}
+		}
+		c.finish(release...)
+		same(t, "leased after the next one", each(c.lease("fourth", at(2*time.Minute), subjects), leasedID),
+			each(got, leasedID))
+		for i := range all { // it is over for this round
+			all[i].State = tracking.DeliveryDone
+		}
+		c.finish(all...)
+	}
 }
 
 const writers, writerRounds = 6, 15
