@@ -650,20 +650,11 @@ func (s *Service) ReorderRoute(ctx context.Context, id DriverID, stops []Stop, v
 }
 
 func (s *Service) reorder(ctx context.Context, v verb, id DriverID, stops []Stop, version int64) (Route, error) {
-	if len(stops) > MaxStops {
-		return Route{}, &Error{Code: ErrConflict, Field: "stops", Message: "stops has more than 1,000 entries."}
+	if err := checkStops(stops); err != nil {
+		return Route{}, err
 	}
-	var k check
 	if version < 0 {
-		k.fail("version", "must be 0 or more.")
-	}
-	for i, stop := range stops {
-		if stop.Leg != LegPickup && stop.Leg != LegDrop {
-			k.fail(fmt.Sprintf("stops[%d].leg", i), "must be pickup or drop.")
-		}
-	}
-	if k.err != nil {
-		return Route{}, k.err
+		return Route{}, invalid("version", "must be 0 or more.")
 	}
 	v.locks = append(v.locks, id.subject())
 	err := s.change(ctx, v, func(c *change) error {
@@ -682,22 +673,14 @@ func (s *Service) reorder(ctx context.Context, v verb, id DriverID, stops []Stop
 		if err := reordered(d.Route, stops); err != nil {
 			return err
 		}
-		_, was, err := s.underWayNext(ctx, d)
-		if err != nil {
+		if d, err = c.inOrder(ctx, d, stops); err != nil {
 			return err
-		}
-		d.Route, d.UpdatedAt = slices.Clone(stops), c.now
-		_, is, err := s.underWayNext(ctx, d)
-		if err != nil {
-			return err
-		}
-		if was != is {
-			d.LegAt = c.now
 		}
 		c.cs.Drivers = []Driver{d}
-		c.event(d.subject(), d.Person, c.now, DriverRoutedData{})
 		if v.driver == "" {
-			c.tell(Notice{DriverID: id, Kind: NoticeRoute})
+			c.routed(d)
+		} else {
+			c.event(d.subject(), d.Person, c.now, DriverRoutedData{})
 		}
 		return nil
 	})
@@ -705,6 +688,46 @@ func (s *Service) reorder(ctx context.Context, v verb, id DriverID, stops []Stop
 		return Route{}, err
 	}
 	return s.Route(ctx, id)
+}
+
+// checkStops refuses what can be nobody's route.
+func checkStops(stops []Stop) error {
+	if len(stops) > MaxStops {
+		return &Error{Code: ErrConflict, Field: "stops", Message: "stops has more than 1,000 entries."}
+	}
+	for i, stop := range stops {
+		if stop.Leg != LegPickup && stop.Leg != LegDrop {
+			return invalid(fmt.Sprintf("stops[%d].leg", i), "must be pickup or drop.")
+		}
+	}
+	return nil
+}
+
+// inOrder is a driver with those stops. Where another one is the next of what is under way, its leg
+// begins now.
+func (c *change) inOrder(ctx context.Context, d Driver, stops []Stop) (Driver, error) {
+	next := func() (stop Stop, err error) {
+		if len(d.Route) > 0 {
+			_, stop, err = c.underWayNext(ctx, d)
+		}
+		return stop, err
+	}
+	was, err := next()
+	if err != nil {
+		return d, err
+	}
+	d.Route, d.UpdatedAt = slices.Clone(stops), c.now
+	is, err := next()
+	if was != is {
+		d.LegAt = c.now
+	}
+	return d, err
+}
+
+// routed puts in that somebody else has changed the order of a driver's stops.
+func (c *change) routed(d Driver) {
+	c.event(d.subject(), d.Person, c.now, DriverRoutedData{})
+	c.tell(Notice{DriverID: d.ID, Kind: NoticeRoute})
 }
 
 // reordered checks that stops are those of a route in another order, pickups before their drops.

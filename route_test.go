@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -116,6 +117,100 @@ func TestSetRoute(t *testing.T) {
 	}
 	if got := must(w.Driver(w.ctx, "own"))(t).UpdatedAt; !got.Equal(w.now()) {
 		t.Errorf("updated at %v", got)
+	}
+}
+
+// A task comes among the stops of a driver there where it is put, in one change, of which he is told
+// once; and nowhere else.
+func TestAssignAmongStops(t *testing.T) {
+	w := newWorld(t)
+	w.driver("own", 0)
+	w.driver("other", 0)
+	a, b := w.give(tracking.TypePickupAndDrop, 100, 200), w.give(tracking.TypeDrop, 0, 300)
+	ap, ad, bd := tracking.Stop{TaskID: a, Leg: tracking.LegPickup}, tracking.Stop{TaskID: a, Leg: tracking.LegDrop},
+		tracking.Stop{TaskID: b, Leg: tracking.LegDrop}
+	id := must(w.CreateTask(w.ctx, newDrop()))(t).ID
+	d := tracking.Stop{TaskID: id, Leg: tracking.LegDrop}
+	assign := func(force bool, stops ...tracking.Stop) error {
+		_, err := w.Assign(w.ctx, tracking.Assignment{Task: id, Driver: "own", Stops: stops, Force: force})
+		return err
+	}
+	for _, c := range []struct {
+		name  string
+		stops []tracking.Stop
+		code  tracking.ErrorCode
+	}{
+		{"it lacks", []tracking.Stop{ap, ad, bd}, tracking.ErrConflict},
+		{"another lacks", []tracking.Stop{d, ap, ad}, tracking.ErrConflict},
+		{"a drop before its pickup", []tracking.Stop{d, ad, ap, bd}, tracking.ErrConflict},
+		{"no such leg", []tracking.Stop{ap, ad, bd, {TaskID: id, Leg: "way"}}, tracking.ErrInvalid},
+		{"one that it does not have", []tracking.Stop{ap, ad, bd, {TaskID: id, Leg: tracking.LegPickup}, d}, tracking.ErrConflict},
+		{"too many", make([]tracking.Stop, tracking.MaxStops+1), tracking.ErrConflict},
+	} {
+		if err := assign(false, c.stops...); code(err) != c.code {
+			t.Errorf("%s: %v, want code %s", c.name, err, c.code)
+		}
+	}
+	if got := w.task(id); got.Status != tracking.StatusCreated {
+		t.Errorf("after what was refused it is %s", got.Status)
+	}
+	route := func(what string, want ...tracking.Stop) {
+		t.Helper()
+		if diff := cmp.Diff(want, stopsOf(must(w.Route(w.ctx, "own"))(t))); diff != "" {
+			t.Errorf("%s: the route (-want +got):\n%s", what, diff)
+		}
+	}
+	feed := func() (kinds []string) {
+		t.Helper()
+		list, _, err := w.Notices(w.ctx, "own", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range list {
+			kinds = append(kinds, string(n.Kind))
+		}
+		return kinds
+	}
+	told := func(what string, n int, want ...string) {
+		t.Helper()
+		if diff := cmp.Diff(want, feed()[n:], cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s: he is told (-want +got):\n%s", what, diff)
+		}
+	}
+	n := len(feed())
+	if err := assign(false, ap, d, bd, ad); err != nil { // the others in another order, too
+		t.Fatal(err)
+	}
+	route("put in", ap, d, bd, ad)
+	told("put in", n, "assigned")
+	version := must(w.Route(w.ctx, "own"))(t).Version
+	if err := assign(false, ap, d, bd, ad); err != nil {
+		t.Fatal(err)
+	}
+	if must(w.Route(w.ctx, "own"))(t).Version != version {
+		t.Error("the same again is a change")
+	}
+	told("the same again", n+1)
+	if err := assign(false, d, ap, bd, ad); err != nil {
+		t.Fatal(err)
+	}
+	route("moved", d, ap, bd, ad)
+	told("moved", n+1, "route")
+
+	// Taken from another who is at it, it comes where it is put just as well.
+	must(w.AssignTask(w.ctx, id, "other"))(t)
+	w.startTask("other", id)
+	n = len(feed())
+	if err := assign(false, ap, d, bd, ad); code(err) != tracking.ErrConflict {
+		t.Errorf("one that is under way: %v", err)
+	}
+	if err := assign(true, ap, d, bd, ad); err != nil {
+		t.Fatal(err)
+	}
+	route("taken from another", ap, d, bd, ad)
+	told("taken from another", n, "assigned")
+	if got := must(w.Driver(w.ctx, "other"))(t).Route; len(got) > 0 {
+		t.Errorf("the other still has %v", got)
 	}
 }
 

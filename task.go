@@ -926,6 +926,11 @@ func (t Task) assigned(d Driver, auto bool, now time.Time) (Task, bool, error) {
 	return t, true, nil
 }
 
+// assignedByHand gives the task to d, whom somebody chose.
+func (t Task) assignedByHand(d Driver, now time.Time) (Task, bool, error) {
+	return t.assigned(d, false, now)
+}
+
 // reassigned gives the task to d by hand, also when another driver is at it.
 func (t Task) reassigned(d Driver, now time.Time) (Task, bool, error) {
 	if t.Status == StatusInProgress && t.DriverID != d.ID {
@@ -2392,9 +2397,7 @@ func (c *core) newPIN() Secret { return Secret(fmt.Sprintf("%04d", c.ids.below(1
 // the driver's route is full.
 func (s *Service) AssignTask(ctx context.Context, id TaskID, driver DriverID) (_ Task, err error) {
 	defer s.observe(&ctx, "AssignTask").end(&err)
-	return s.assign(ctx, id, driver, func(t Task, d Driver, now time.Time) (Task, bool, error) {
-		return t.assigned(d, false, now)
-	})
+	return s.assign(ctx, Assignment{Task: id, Driver: driver})
 }
 
 // ForceAssignTask gives a task to a driver as [Service.AssignTask] does, also when it is in progress
@@ -2402,27 +2405,71 @@ func (s *Service) AssignTask(ctx context.Context, id TaskID, driver DriverID) (_
 // ErrNotFound; ErrConflict when it is completed, or the driver's route is full.
 func (s *Service) ForceAssignTask(ctx context.Context, id TaskID, driver DriverID) (_ Task, err error) {
 	defer s.observe(&ctx, "ForceAssignTask").end(&err)
-	return s.assign(ctx, id, driver, Task.reassigned)
+	return s.assign(ctx, Assignment{Task: id, Driver: driver, Force: true})
 }
 
-// assign gives a task to a driver by hand, by one of the rules for that.
-func (s *Service) assign(ctx context.Context, id TaskID, driver DriverID,
-	rule func(t Task, d Driver, now time.Time) (Task, bool, error)) (Task, error) {
-	v := verb{name: "AssignTask", locks: []Subject{driver.subject()}}
-	return s.changeTask(ctx, v, id, func(c *change, t Task) (Task, bool, error) {
-		d, err := c.named(ctx, driver)
+// Assignment says who is to have a task.
+type Assignment struct {
+	Task   TaskID
+	Driver DriverID
+	Force  bool // also when it is in progress with another, as [Service.ForceAssignTask]
+
+	// Stops is the order that the driver's stops are to have then, those of the task among them; nil:
+	// they come last.
+	Stops []Stop
+}
+
+// Assign gives a task to a driver as [Service.AssignTask] does, there where it is to come among his
+// stops. It is one change, of which he is told once. He who has the task already has his stops put
+// in that order, as by [Service.SetRoute]. Codes: as AssignTask; ErrInvalid for a leg that there is
+// not, and ErrConflict when Stops are not those that he would have.
+func (s *Service) Assign(ctx context.Context, a Assignment) (_ Task, err error) {
+	defer s.observe(&ctx, "Assign").end(&err)
+	if err := checkStops(a.Stops); err != nil {
+		return Task{}, err
+	}
+	return s.assign(ctx, a)
+}
+
+func (s *Service) assign(ctx context.Context, a Assignment) (Task, error) {
+	v := verb{name: "AssignTask", locks: []Subject{a.Driver.subject()}}
+	return s.changeTask(ctx, v, a.Task, func(c *change, t Task) (Task, bool, error) {
+		d, err := c.named(ctx, a.Driver)
 		if err != nil {
 			return t, false, err
 		}
+		rule := Task.assignedByHand
+		if a.Force {
+			rule = Task.reassigned
+		}
 		next, changed, err := rule(t, d, c.now)
-		if err != nil || !changed {
+		if err != nil {
 			return next, false, err
 		}
-		c.assigned(t, next)
+		if a.Stops != nil {
+			mine := routed(d.Route, t.ID, next.legs(), false)
+			if !changed && slices.Equal(mine, a.Stops) {
+				return next, false, nil
+			}
+			if err := reordered(mine, a.Stops); err != nil {
+				return t, false, err
+			}
+			if d, err = c.inOrder(ctx, d, a.Stops); err != nil {
+				return t, false, err
+			}
+			if !changed {
+				c.routed(d)
+			}
+		} else if !changed {
+			return next, false, nil
+		}
 		// putTask changes the route, at the version that the rule has looked at
 		c.cs.Drivers = append(c.cs.Drivers, d)
-		_, err = c.endTaskTrip(ctx, t, TripStopped, c.now)
-		return next, true, err
+		if changed {
+			c.assigned(t, next)
+			_, err = c.endTaskTrip(ctx, t, TripStopped, c.now)
+		}
+		return next, changed, err
 	})
 }
 

@@ -143,8 +143,9 @@
 // of which a task with pickup and drop has two. What is assigned comes last; what is picked up,
 // completed or taken away leaves it, in the same step. [Service.SetRoute] and, where
 // Options.DriversReorder allows it, the driver by [Service.ReorderRoute] put the same stops in
-// another order. Starting a task does not: several are started at once where a van is loaded. The
-// number of open tasks is that of the tasks on the route, so it cannot be wrong.
+// another order; [Service.Assign] puts a task among them. Starting one does not: several are started
+// at once where a van is loaded. The number of open tasks is that of the tasks on the route, so it
+// cannot be wrong.
 //
 // [Task.Phase] says how far a task has come. Of a driver under way the next stop is the first on the
 // route whose task is in progress. It is arriving once the driver is within 500 m of it, or is

@@ -143,8 +143,8 @@ type leg string
 func (leg) Words() []string { return []string{string(tracking.LegPickup), string(tracking.LegDrop)} }
 
 // toStops reads one stop more than there can be, so that the service says that there are too many.
-func (b routeOrder) toStops() (stops []tracking.Stop, err error) {
-	list, err := b.Stops.All("stops", tracking.MaxStops+1)
+func toStops(e strict.Elements[stopBody]) (stops []tracking.Stop, err error) {
+	list, err := e.All("stops", tracking.MaxStops+1)
 	for _, s := range list {
 		stops = append(stops, tracking.Stop{TaskID: s.TaskID, Leg: tracking.Leg(s.Leg)})
 	}
@@ -157,7 +157,7 @@ type setRoute struct {
 }
 
 func (h *Handler) setRoute(r *request, b setRoute) (answer, error) {
-	stops, err := b.toStops()
+	stops, err := toStops(b.Stops)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (h *Handler) driverRoute(r *request) (answer, error) {
 }
 
 func (h *Handler) driverReorder(r *request, b routeOrder) (answer, error) {
-	stops, err := b.toStops()
+	stops, err := toStops(b.Stops)
 	if err != nil {
 		return nil, err
 	}

@@ -386,6 +386,7 @@ var notServed = map[string]string{
 	"Export": byProgram, "Import": byProgram,
 	"Geocode": byRun, "MarkDueTasks": byRun, "MarkSilent": byRun, "Purge": byRun,
 	"CreateKey": byProgram, "Keys": byProgram, "RevokeKey": byProgram,
+	"AssignTask": "Assign does the same, and more", "ForceAssignTask": "Assign does the same, and more",
 	"As":     "authorize says so of each call, behind ForApp",
 	"Stats":  "it is of all applications, and a caller belongs to one",
 	"SignIn": byProgram, "SignInToView": byProgram, "Within": byProgram,

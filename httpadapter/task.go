@@ -273,19 +273,20 @@ func (h *Handler) candidates(r *request) (answer, error) {
 }
 
 type assignTask struct {
-	TaskID   tracking.TaskID   `json:"task_id" strict:"id"`
-	DriverID tracking.DriverID `json:"driver_id" strict:"id"`
-	Force    bool              `json:"force"`
+	TaskID   tracking.TaskID           `json:"task_id" strict:"id"`
+	DriverID tracking.DriverID         `json:"driver_id" strict:"id"`
+	Force    bool                      `json:"force"`
+	Stops    strict.Elements[stopBody] `json:"stops"`
 	ifVersion
 }
 
 func (h *Handler) assignTask(r *request, b assignTask) (answer, error) {
-	svc := r.seen(b.ifVersion).svc
-	assign := svc.AssignTask
-	if b.Force {
-		assign = svc.ForceAssignTask
+	a := tracking.Assignment{Task: b.TaskID, Driver: b.DriverID, Force: b.Force}
+	var err error
+	if a.Stops, err = toStops(b.Stops); err != nil {
+		return nil, err
 	}
-	return h.oneTask("Task assigned")(assign(r.Context(), b.TaskID, b.DriverID))
+	return h.oneTask("Task assigned")(r.seen(b.ifVersion).svc.Assign(r.Context(), a))
 }
 
 type unassignTask struct {

@@ -327,6 +327,39 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			_, err := svc.ForceAssignTask(h.ctx, h.task(svc), d)
 			return err
 		},
+		"assign among stops": func() error {
+			svc, d := h.pick()
+			a := tracking.Assignment{Task: h.task(svc), Driver: d, Force: h.n(2, "force") == 1}
+			t := h.before[svc.App()].tasks[a.Task]
+			for _, stop := range h.before[svc.App()].drivers[d].Route {
+				if stop.TaskID != a.Task {
+					a.Stops = append(a.Stops, stop)
+				}
+			}
+			at := h.n(len(a.Stops)+1, "at")
+			if t.Type != tracking.TypeDrop && h.n(4, "pickup lacks") > 0 {
+				a.Stops = slices.Insert(a.Stops, at, tracking.Stop{TaskID: a.Task, Leg: tracking.LegPickup})
+				at++
+			}
+			if t.Type != tracking.TypePickup {
+				a.Stops = slices.Insert(a.Stops, at, tracking.Stop{TaskID: a.Task, Leg: tracking.LegDrop})
+			}
+			got, err := svc.Assign(h.ctx, a)
+			if err != nil {
+				return err
+			}
+			if got.DriverID != d || !got.Open() {
+				h.Errorf("assigned to %s: %+v", d, got)
+			}
+			route, err := svc.Route(h.ctx, d)
+			if err != nil {
+				return err
+			}
+			if a.Stops != nil && !slices.EqualFunc(route.Stops, a.Stops, func(a tracking.RouteStop, b tracking.Stop) bool { return a.Stop == b }) {
+				h.Errorf("the stops of %s are %v, want %v", d, route.Stops, a.Stops)
+			}
+			return nil
+		},
 		"hand over": func() error {
 			svc, from := h.pick()
 			r := tracking.HandOverRequest{

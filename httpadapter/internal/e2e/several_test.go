@@ -83,6 +83,21 @@ func TestBoardSeveralByKeys(t *testing.T) {
 	s.of("bilal", free)
 }
 
+// Several tasks that are dropped on somebody who is off duty are offered to him first.
+func TestBoardSeveralOffDuty(t *testing.T) {
+	s := newBoardService(t)
+	s.order("2001", nil)
+	s.order("2002", nil)
+	dana := s.dispatcher(chromium(t), "dana")
+	s.api("POST", "/v1/users/driver", map[string]any{"driver_id": "bilal", "availability": false})
+	dana.see("that he is off duty", card("driver", "bilal")+`.matches('.off')`)
+	dana.eval(`document.querySelectorAll('.mark-box input').forEach((e) => e.click())`)
+	dana.eval(`location.hash = '#several/to:bilal'`)
+	dana.see("him first", `document.querySelectorAll('.panel .candidate').length === 2 && document.querySelector('.panel .candidate').textContent.includes('Bilal')`)
+	dana.keys("1")
+	dana.see("how many", `[...document.querySelectorAll('.toast')].some((e) => e.textContent.includes('2 tasks given to Bilal'))`)
+}
+
 // A stop that is dropped among another driver's stops lands where it was dropped; so does a task from
 // the list of those that nobody has, and by the number of the stop.
 func TestBoardLanding(t *testing.T) {
@@ -115,6 +130,17 @@ func TestBoardLanding(t *testing.T) {
 	dana.see("where it would come", stops("bilal")+`[1].matches('.before')`)
 	mouse("up", toX, toY-12)
 	want("bilal", of[1][0], of[0][0], of[1][1], of[1][2])
+	told := func(n int) {
+		t.Helper()
+		list, _, err := s.svc.Notices(t.Context(), "bilal", 0, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list) != n || slices.ContainsFunc(list, func(n tracking.Notice) bool { return n.Kind != tracking.NoticeAssigned }) {
+			t.Errorf("he was told %+v, want of %d tasks, once each", list, n)
+		}
+	}
+	told(4)
 	dana.see("nothing held any more", stops("bilal")+`.length === 0 && document.querySelector('.before, .after, .dragged') === null`)
 
 	x, y = dana.middle(row("task", loose))
@@ -129,6 +155,7 @@ func TestBoardLanding(t *testing.T) {
 	dana.see("where it would come", stops("bilal")+`[0].matches('.before')`)
 	mouse("up", toX, toY-12)
 	want("bilal", loose, of[1][0], of[0][0], of[1][1], of[1][2])
+	told(5)
 	dana.see("that nothing is selected by that", row("task", loose)+` === null && document.querySelector('.dragged-task') === null`)
 
 	dana.open(s.driver + "/board/#assign/" + string(loose))

@@ -5,7 +5,7 @@ import { liveness } from '../src/board/connection';
 import { alike, isLate, stateOf, World, type Driver, type Task } from '../src/board/model';
 import { best, days, needs, rows, unassigned } from '../src/board/needs';
 import { Hues } from '../src/board/hue';
-import { moved, placed } from '../src/board/order';
+import { moved, placed, withTask, type Stop } from '../src/board/order';
 import { distance } from '../src/shared/geo';
 
 const now = Date.parse('2026-03-01T12:00:00.000Z');
@@ -232,13 +232,22 @@ test('what the service marks by itself is no change that anybody has made', () =
   const task = { task_id: 'a', type: 2, status: 'assigned', driver_id: 'd', created_at: '2026-03-01T10:00:00Z', version: 3 } as Task;
   const cases: [Partial<Task>, boolean][] = [
     [{}, true],
-    [{ version: 4, updated_at: '2026-03-01T11:00:00Z', late: true, phase: 'arriving' }, true],
+    [{ version: 4, updated_at: '2026-03-01T11:00:00Z', late: true, phase: 'arriving', waiting: { since: '2026-03-01T11:00:00Z' } }, true],
     [{ version: 4, driver_id: 'e' }, false],
     [{ version: 4, status: 'in_progress' }, false],
     [{ version: 4, notes: 'ring' }, false],
     [{ version: 4, arrived_at: '2026-03-01T11:00:00Z' }, false],
   ];
   for (const [more, want] of cases) assert.equal(alike(task, { ...task, ...more }), want, JSON.stringify(more));
+});
+
+test('a driver who is given a task has its stops last, and none of them twice', () => {
+  const a: Stop = { task_id: 'a', leg: 'drop' };
+  const of = (type: 1 | 2 | 3, stops: Stop[]) => withTask(stops, { task_id: 'n', type }).map((s) => s.task_id + ' ' + s.leg);
+  assert.deepEqual(of(1, [a]), ['a drop', 'n pickup']);
+  assert.deepEqual(of(2, [a]), ['a drop', 'n drop']);
+  assert.deepEqual(of(3, [a]), ['a drop', 'n pickup', 'n drop']);
+  assert.deepEqual(of(3, [{ task_id: 'n', leg: 'drop' }, a]), ['n drop', 'a drop'], 'what he has already, its goods on board');
 });
 
 test('a task that is dropped among the stops of another driver lands there', () => {

@@ -19,7 +19,7 @@ export function AssignPanel({ board, of }: { board: Board; of: string }) {
     if (!task || board.isBusy(of)) return;
     if (under && !force) return setTaking(driver);
     const n = Math.floor(Number(where));
-    const a = await board.assign(task, driver, force, n >= 1 ? { leg: 'drop', at: n - 1 } : undefined);
+    const a = await board.assign(task, driver, force, n >= 1 ? { leg: 'drop', at: () => n - 1 } : undefined);
     if (a.kind === 'ok') board.close();
     else setTaking(null);
   };

@@ -8,7 +8,7 @@ import { Api, query, type Answer } from './api';
 import { Connection, liveness, type Liveness } from './connection';
 import type { Landing } from './drag';
 import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task, type Waiting } from './model';
-import { placed, sameOrder, type Stop } from './order';
+import { placed, withTask, type Stop } from './order';
 import { needs, type Candidate, type Need } from './needs';
 import type { Contact } from '../shared/place';
 
@@ -40,6 +40,12 @@ export interface Route {
   version: number;
   at: number;
   of: number; // the version of the driver that it was read for
+}
+
+/** Where a task is to come among the stops that a driver has: which leg of it, and before which of them. */
+export interface Where {
+  leg: Stop['leg'];
+  at: (stops: readonly Stop[]) => number;
 }
 
 /** A call that changes something. */
@@ -439,7 +445,18 @@ export class Board {
     if (!task) return;
     if (this.marked.has(id) && this.several.length > 1) return this.open('several', 'to:' + at.driver);
     if (task.status === 'in_progress') return this.open('assign', id);
-    void this.assign(task, at.driver, false, at.at === null ? undefined : { leg, at: at.at });
+    void this.assign(task, at.driver, false, at.at === null ? undefined : { leg, at: this.before(at.driver, at.at) });
+  }
+
+  /** Where a place among the stops of a driver is that are on the screen: before the same stop, also where they have changed since. */
+  private before(driver: string, at: number): Where['at'] {
+    const next = this.shownStops(driver)[at];
+    return (stops) => (next ? Math.max(0, stops.findIndex((s) => s.task_id === next.task_id && s.leg === next.leg)) : stops.length);
+  }
+
+  /** The stops of a driver that are on the screen. */
+  shownStops(driver: string): Route['stops'] {
+    return (this.routes.get(driver)?.stops ?? []).filter((s) => this.world.tasks.has(s.task_id));
   }
 
   unselect(): void {
@@ -670,26 +687,24 @@ export class Board {
   }
 
   /** Gives a task to a driver, whoever had it: in one step. One that is under way is given only by `force`. It comes last, or `where` it is to be among his stops. */
-  async assign(task: Task, to: string, force = false, where?: { leg: Stop['leg']; at: number }): Promise<Answer> {
-    const a = await this.act({
+  async assign(task: Task, to: string, force = false, where?: Where): Promise<Answer> {
+    let stops: Stop[] | undefined;
+    if (where) {
+      const a = await this.api.call('GET', query('/v1/users/driver/route', { driver_id: to }));
+      if (a.kind !== 'ok') {
+        if (!this.refused(a) || a.kind === 'offline' || a.status !== 401) this.say(await this.excuse(a), true);
+        return a;
+      }
+      const has = a.data.stops as Stop[];
+      stops = placed(withTask(has, task), task.task_id, where.leg, where.at(has)).map(({ task_id, leg }) => ({ task_id, leg }));
+    }
+    return this.act({
       about: [task.task_id, to, ...(task.driver_id ? [task.driver_id] : [])],
       path: '/v1/task/assign',
-      body: { task_id: task.task_id, driver_id: to, version: task.version, ...(force ? { force } : {}) },
+      body: { task_id: task.task_id, driver_id: to, version: task.version, ...(force ? { force } : {}), ...(stops ? { stops } : {}) },
       seen: task,
       done: this.t('board.done.assigned', { task: nameOf(task), driver: driverName(this.driver(to), to) }),
     });
-    if (a.kind === 'ok' && where) await this.place(task.task_id, to, where);
-    return a;
-  }
-
-  /** Puts a task that a driver has just been given where it is to be among his stops. */
-  private async place(task: string, driver: string, where: { leg: Stop['leg']; at: number }): Promise<void> {
-    const a = await this.api.call('GET', query('/v1/users/driver/route', { driver_id: driver }));
-    if (a.kind !== 'ok') return this.say(await this.excuse(a), true);
-    const { stops, version } = a.data as { stops: Stop[]; version: number };
-    const next = placed(stops, task, where.leg, where.at);
-    if (sameOrder(next, stops)) return;
-    await this.act({ about: [driver], path: '/v1/users/driver/route', body: { driver_id: driver, stops: next.map(({ task_id, leg }) => ({ task_id, leg })), version } });
   }
 
   /**

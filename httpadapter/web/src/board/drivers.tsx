@@ -130,7 +130,7 @@ function Stops({ board, driver, route }: { board: Board; driver: Driver; route: 
   const list = useRef<HTMLOListElement>(null);
   if (driver.open_tasks === 0) return <p class="calm">{t('board.stops.none')}</p>;
   if (!route) return <p class="calm">{t('board.loading')}</p>;
-  const stops = route.stops.filter((s) => board.world.tasks.has(s.task_id));
+  const stops = board.shownStops(id);
   const still = !board.mayChange || board.isBusy(id);
   const reorder = (from: number, to: number) => {
     const next = moved(stops, from, to);

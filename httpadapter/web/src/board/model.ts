@@ -89,7 +89,7 @@ interface Position {
 
 /** Whether a task is the same to people: what the service marks by itself as time goes by is no change that anybody has made. */
 export function alike(a: Task, b: Task): boolean {
-  const of = ({ version: _, updated_at: __, late: ___, phase: ____, stuck: _____, ...rest }: Task) => JSON.stringify(rest);
+  const of = ({ version: _, updated_at: __, late: ___, phase: ____, stuck: _____, waiting: ______, ...rest }: Task) => JSON.stringify(rest);
   return of(a) === of(b);
 }
 

@@ -21,6 +21,13 @@ export function moved<S extends Stop>(stops: readonly S[], from: number, to: num
 
 export const sameOrder = (a: readonly Stop[], b: readonly Stop[]): boolean => a.length === b.length && a.every((s, i) => s.task_id === b[i]!.task_id && s.leg === b[i]!.leg);
 
+/** The stops of a driver once he has a task, which comes last where it is not among them yet. */
+export function withTask(stops: readonly Stop[], task: { task_id: string; type: 1 | 2 | 3 }): Stop[] {
+  if (stops.some((s) => s.task_id === task.task_id)) return [...stops];
+  const legs: Stop['leg'][] = task.type === 1 ? ['pickup'] : task.type === 2 ? ['drop'] : ['pickup', 'drop'];
+  return [...stops, ...legs.map((leg) => ({ task_id: task.task_id, leg }))];
+}
+
 /** Puts the stops of a task where it was dropped among the others: its drop by itself or with the pickup before it, or its pickup alone, whose drop stays last. */
 export function placed<S extends Stop>(stops: readonly S[], task: string, leg: Stop['leg'], at: number): S[] {
   const own = stops.filter((s) => s.task_id === task);

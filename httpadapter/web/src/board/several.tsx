@@ -12,6 +12,7 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
   const [, kind = '', driver = ''] = /^(of|to):(.*)$/s.exec(of) ?? [];
   const from = kind === 'of' ? driver : '';
+  const onto = kind === 'to' ? driver : ''; // who comes first, on duty or not
   const tasks = from ? [...board.world.tasks.values()].filter((x) => x.driver_id === from) : board.several;
   const [out, setOut] = useState<ReadonlySet<string>>(new Set()); // of a driver's, those that stay
   const [taking, setTaking] = useState('');
@@ -22,8 +23,8 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
   // The nearest to the first of them come first; whoever is too far for that is there by his name.
   const candidates = chosen[0] ? (board.candidates(chosen[0].task_id)?.candidates ?? []) : [];
   const near = candidates.map((c) => c.driver_id);
-  const on = rows(board.world, board.now(), board.rules).filter((r) => r.state !== 'off' && r.driver.driver_id !== from);
-  const place = (id: string) => (kind === 'to' && id === driver ? -1 : near.includes(id) ? near.indexOf(id) : near.length);
+  const on = rows(board.world, board.now(), board.rules).filter((r) => r.driver.driver_id === onto || (r.state !== 'off' && r.driver.driver_id !== from));
+  const place = (id: string) => (id === onto ? -1 : near.includes(id) ? near.indexOf(id) : near.length);
   const list = on.map((r) => r.driver).sort((a, b) => place(a.driver_id) - place(b.driver_id));
   const give = async (to: string, force = false) => {
     if (sending || chosen.length === 0) return;
