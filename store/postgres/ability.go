@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -10,10 +9,10 @@ import (
 // What servers that speak PostgreSQL's language may lack is asked for when a store is opened.
 //
 // Without notifications nobody is told, and who follows something looks for it, as behind a pooler.
-// Without SKIP LOCKED a row that somebody holds would stop a sweep: there is no other way, so that is
-// said at once. Partitions are not used.
+// Without SKIP LOCKED a sweep asks for each row whether it is held: see free.go. Partitions are not
+// used.
 type abilities struct {
-	notify bool
+	notify, skip bool
 }
 
 const (
@@ -22,18 +21,12 @@ const (
 	trySkip   = `BEGIN; SELECT 1 FROM tracking.apps WHERE false FOR UPDATE SKIP LOCKED; ROLLBACK`
 )
 
-// errSkip is of a server that has none.
-var errSkip = errors.New("the server does not know FOR UPDATE SKIP LOCKED, which the store does not do without")
-
 // ask asks the server what it can do.
 func (s *Store) ask(ctx context.Context) (err error) {
 	if s.able.notify, err = s.can(ctx, tryNotify); err != nil {
 		return err
 	}
-	skips, err := s.can(ctx, s.opts.trySkip)
-	if err == nil && !skips {
-		return errSkip
-	}
+	s.able.skip, err = s.can(ctx, s.opts.trySkip)
 	return err
 }
 

@@ -2,15 +2,18 @@ package postgres_test
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/postgres"
+	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
 
 // as is the URL of a database for a user who may do all there but some things, which denied says.
@@ -62,13 +65,90 @@ func TestWithoutNotify(t *testing.T) {
 	}
 }
 
-// What the store does not do without is asked for when it is opened.
+// withoutSkipLocked are the options of a store whose server has no SKIP LOCKED.
+func withoutSkipLocked(o postgres.Options) *postgres.Options {
+	return o.Asking("SELECT 1 FOR UPDATE SKIP UNLOCKED")
+}
+
+// Where the server has no SKIP LOCKED the store is held to the same, also by stores beside each other.
 func TestWithoutSkipLocked(t *testing.T) {
 	t.Parallel()
-	_, err := postgres.Open(t.Context(), template.Database(t),
-		postgres.Options{}.Asking("SELECT 1 FOR UPDATE SKIP UNLOCKED"))
-	var open *postgres.OpenError
-	if !errors.As(err, &open) || !strings.Contains(err.Error(), "SKIP LOCKED") {
-		t.Errorf("opened on a server without: %v", err)
+	next := emptied(t)
+	url := next(t)
+	opened := onPool(t, url, withoutSkipLocked(*callersClock))
+	other := onPool(t, url, withoutSkipLocked(*callersClock))
+	t.Run("rows", func(t *testing.T) {
+		storetest.RunRows(t, func(t testing.TB) tracking.Store {
+			next(t)
+			return opened(t)
+		})
+	})
+	t.Run("shared", func(t *testing.T) {
+		storetest.RunShared(t, func(t testing.TB) (a, b tracking.Store) {
+			next(t)
+			return opened(t), other(t)
+		})
+	})
+	t.Run("left open", func(t *testing.T) {
+		url := next(t)
+		leftOpen(t, newShopOn(t, url+"&pool_max_conns=2", url, withoutSkipLocked(postgres.Options{})))
+	})
+	t.Run("sweeps", func(t *testing.T) {
+		url := next(t)
+		sweepsPass(t, newShopOn(t, url, url, withoutSkipLocked(postgres.Options{})))
+	})
+}
+
+// What is held uses up no limit: behind it are those that are handed out.
+func TestHeldQueues(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string]*postgres.Options{
+		"with SKIP LOCKED": callersClock, "without": withoutSkipLocked(*callersClock),
+	} {
+		t.Run(name, func(t *testing.T) {
+			url := template.Database(t)
+			s := open(t, url, opts)
+			defer s.Close()
+			for i := range 9 {
+				commit(t, s, *newTask(fmt.Sprint("t", i)))
+			}
+			c := connect(t, url)
+			execute(t, c, "BEGIN")
+			execute(t, c, "SELECT 1 FROM tracking.queues ORDER BY head LIMIT 4 FOR UPDATE")
+			for _, want := range []string{"t4", "t5", "t6", "t7", "t8", ""} {
+				leased := must(s.LeaseEvents(t.Context(), tracking.Lease{Owner: "w", Now: start, For: time.Minute, Limit: 1}))(t)
+				got := ""
+				if len(leased) > 0 {
+					got = leased[0].Event.ID
+				}
+				if got != want {
+					t.Errorf("%q is handed out, want %q", got, want)
+				}
+			}
+			execute(t, c, "COMMIT")
+			l := tracking.Lease{Owner: "w", Now: start, For: time.Minute, Limit: 9}
+			if leased := must(s.LeaseEvents(t.Context(), l))(t); len(leased) != 4 {
+				t.Errorf("then %d are handed out, want 4", len(leased))
+			}
+		})
 	}
+}
+
+// Three stores on a server without SKIP LOCKED deliver what they commit as three processes do.
+func TestOutboxWithoutSkipLocked(t *testing.T) {
+	t.Parallel()
+	const rounds = 5
+	url := template.Database(t)
+	names := []string{"a", "b", "c"}
+	r, receives := newReceiver(t, len(names), rounds)
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() {
+			s := open(t, url, withoutSkipLocked(postgres.Options{}))
+			defer s.Close()
+			commitAndDeliver(t, s, name, receives, rounds, func() { <-r.all })
+		})
+	}
+	all.Wait()
+	r.finish(rounds)
 }

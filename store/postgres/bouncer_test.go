@@ -29,7 +29,7 @@ func TestBouncer(t *testing.T) {
 			query := through.Query()
 			query.Set("default_query_exec_mode", mode)
 			through.RawQuery = query.Encode()
-			opened := onPool(t, through.String())
+			opened := onPool(t, through.String(), callersClock)
 			storetest.RunContract(t, func(t testing.TB) tracking.Store {
 				next(t)
 				return opened(t)

@@ -118,12 +118,19 @@ func take[V any](
 // A lock that is let go of at once need not be durable.
 const volatileLock = `SET LOCAL synchronous_commit = off`
 
-const (
-	unheldTasks = `SELECT t.app, u.kind, t.id FROM unnest($1::int[], $2::text[], $3::text[]) u (app, kind, id)
-JOIN tracking.tasks t ON t.app = u.app AND t.id = u.id WHERE u.kind = 'task' FOR KEY SHARE OF t SKIP LOCKED`
-	unheldTrips = `SELECT t.app, u.kind, t.id FROM unnest($1::int[], $2::text[], $3::text[]) u (app, kind, id)
-JOIN tracking.trips t ON t.app = u.app AND t.id = u.id WHERE u.kind = 'trip' FOR KEY SHARE OF t SKIP LOCKED`
-)
+// claimed are the rows of a table that some subjects of a kind are.
+func claimed(table string, kind tracking.SubjectKind) lockable[claimKey] {
+	return lockable[claimKey]{
+		query: `SELECT t.app, u.kind, t.id FROM unnest($1::int[], $2::text[], $3::text[]) u (app, kind, id)
+JOIN tracking.` + table + ` t ON t.app = u.app AND t.id = u.id WHERE u.kind = '` + string(kind) + `'`,
+		lock:  ` FOR KEY SHARE OF t`,
+		key:   `t.app, t.id`,
+		keyOf: func(k claimKey) []any { return []any{k.app, k.subject.ID} },
+		scan:  scanClaim,
+	}
+}
+
+var claimedTasks, claimedTrips = claimed("tasks", tracking.KindTask), claimed("trips", tracking.KindTrip)
 
 // unheld leaves out the tasks and trips that somebody else holds: a sweep is not to wait for the end
 // of a transaction of an embedder's.
@@ -134,9 +141,10 @@ func (s *Store) unheld(ctx context.Context, keys []claimKey) (free []claimKey, e
 	var tasks, trips []claimKey
 	err = s.write(ctx, func(ctx context.Context, x *tx) error {
 		x.queue(volatileLock)
-		queueRows(x, &tasks, scanClaim, unheldTasks, claimValues(keys)...)
-		queueRows(x, &trips, scanClaim, unheldTrips, claimValues(keys)...)
-		return nil
+		if err := claimedTasks.free(ctx, x, &tasks, claimValues(keys)...); err != nil {
+			return err
+		}
+		return claimedTrips.free(ctx, x, &trips, claimValues(keys)...)
 	})
 	for _, k := range keys {
 		if slices.Contains(tasks, k) || slices.Contains(trips, k) {

@@ -280,7 +280,7 @@ func TestCutHistories(t *testing.T) {
 	t.Parallel()
 	next := emptied(t)
 	url := next(t)
-	direct := onPool(t, url)
+	direct := onPool(t, url, callersClock)
 	c, through := newCutter(t, url, 11, 4)
 	beside := connect(t, url)
 	storetest.RunCut(t, func(t testing.TB) storetest.Cut {

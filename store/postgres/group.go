@@ -301,18 +301,26 @@ var errHeld = &tracking.Error{
 }
 
 const (
-	// By the numbers of drivers in order, as every transaction locks them.
-	lockGroup = `
+	selectNumbersOf = `
 SELECT p.app, p.driver FROM unnest($1::int[], $2::text[]) u (app, id)
 JOIN tracking.drivers d ON d.app = u.app AND d.id = u.id
 JOIN tracking.positions p ON p.app = d.app AND p.driver = d.n
-ORDER BY p.app, p.driver FOR UPDATE OF p`
-	lockGroupFree = lockGroup + ` SKIP LOCKED`
+WHERE true`
 
 	selectGroup = `SELECT` + driverColumns + ` FROM unnest($1::int[], $2::text[]) u (app, id)
 JOIN tracking.drivers d ON d.app = u.app AND d.id = u.id
 JOIN tracking.positions p ON p.app = d.app AND p.driver = d.n`
 )
+
+// driversOf are the drivers of a group: by their numbers in order, as every transaction locks them.
+var driversOf = lockable[driverNumber]{
+	query: selectNumbersOf,
+	order: ` ORDER BY p.app, p.driver`,
+	lock:  ` FOR UPDATE OF p`,
+	key:   `p.app, p.driver`,
+	keyOf: func(n driverNumber) []any { return []any{n.app, n.number} },
+	scan:  scanNumber,
+}
 
 // driverNumber is a driver's number in the store.
 type driverNumber struct {
@@ -344,15 +352,17 @@ func (s *Store) recordGroup(list []*recording, limit string) (left []*recording,
 		for try := 1; ; try++ {
 			left = nil
 			err := s.once(ctx, beginGroup, func(ctx context.Context, x *tx) error {
-				lock := lockGroupFree
 				if limit != "" {
-					lock = lockGroup
 					x.queue(limit)
 				}
 				x.plansOf(ofDrivers)
 				var locked []driverNumber
 				var found []*driverState
-				queueRows(x, &locked, scanNumber, lock, apps, ids)
+				if limit != "" {
+					queueRows(x, &locked, scanNumber, driversOf.all(2)+driversOf.lock, apps, ids)
+				} else if err := driversOf.free(ctx, x, &locked, apps, ids); err != nil {
+					return err
+				}
 				queueRows(x, &found, scanDriver, selectGroup, apps, ids)
 				if err := x.flush(ctx); err != nil {
 					return err

@@ -61,7 +61,11 @@ func TestWithinLeftOpen(t *testing.T) {
 	t.Parallel()
 	next := emptied(t)
 	url := next(t)
-	s := newShop(t, url+"&pool_max_conns=2", url)
+	leftOpen(t, newShop(t, url+"&pool_max_conns=2", url))
+}
+
+// leftOpen has the shop leave transactions open while others go on.
+func leftOpen(t *testing.T, s *shop) {
 	ctx := t.Context()
 
 	// What is created is nobody's yet, and nobody waits for it.
@@ -163,7 +167,11 @@ func TestWithinHolds(t *testing.T) {
 func TestWithinSweeps(t *testing.T) {
 	t.Parallel()
 	url := emptied(t)(t)
-	s := newShop(t, url, url)
+	sweepsPass(t, newShop(t, url, url))
+}
+
+// sweepsPass has the shop hold one of two tasks that come due.
+func sweepsPass(t *testing.T, s *shop) {
 	ctx := t.Context()
 	late := parcel
 	late.Promised = time.Now()

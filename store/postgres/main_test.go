@@ -84,7 +84,7 @@ var callersClock = &postgres.Options{CallersClock: true}
 
 // onPool opens stores one after another on one pool: a connection takes longer to make than most
 // cases take.
-func onPool(t testing.TB, url string) func(t testing.TB) *postgres.Store {
+func onPool(t testing.TB, url string, opts *postgres.Options) func(t testing.TB) *postgres.Store {
 	config, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func onPool(t testing.TB, url string) func(t testing.TB) *postgres.Store {
 	t.Cleanup(pool.Close)
 	return func(t testing.TB) *postgres.Store {
 		t.Helper()
-		s, err := postgres.New(t.Context(), pool, callersClock)
+		s, err := postgres.New(t.Context(), pool, opts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -121,7 +121,7 @@ func TestService(t *testing.T) {
 // eachEmpty runs tests each of which has an empty store.
 func eachEmpty(t *testing.T, run func(t *testing.T, open func(t testing.TB) tracking.Store)) {
 	next := emptied(t)
-	opened := onPool(t, next(t))
+	opened := onPool(t, next(t), callersClock)
 	run(t, func(t testing.TB) tracking.Store {
 		next(t)
 		return opened(t)

@@ -12,7 +12,7 @@ import (
 
 func TestMoves(t *testing.T) {
 	next := emptied(t)
-	opened := onPool(t, next(t))
+	opened := onPool(t, next(t), callersClock)
 	inDatabase := func(t testing.TB) tracking.Store {
 		next(t)
 		return opened(t)

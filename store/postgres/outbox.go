@@ -47,11 +47,6 @@ WITH RECURSIVE a (app) AS (
 SELECT app, (SELECT min(head) FROM tracking.queues WHERE outbox = $1 AND app = a.app AND ` + isReady + `)
 FROM a WHERE app IS NOT NULL`
 
-	// Queues that somebody is at work on are passed over.
-	lockReady = `
-SELECT app, subject, head FROM tracking.queues WHERE outbox = $1 AND app = $2 AND ` + isReady + `
-ORDER BY head LIMIT $3 FOR UPDATE SKIP LOCKED`
-
 	// In a statement of its own, after the lock: one with it may see what was before.
 	selectQueue = `
 SELECT` + eventColumns + `, d.attempts
@@ -61,12 +56,27 @@ WHERE d.app = $1 AND d.subject = $2 AND d.outbox = $3 AND d.state = 1 ORDER BY d
 
 // readyQueue is a queue that may be handed out.
 type readyQueue struct {
-	app     int32
-	subject int64
-	head    int64
+	queueKey
+	head int64
 }
 
 func byAge(a, b readyQueue) int { return cmp.Compare(a.head, b.head) }
+
+const queueColumns = `app, subject, outbox`
+
+// readyQueues are those of an outbox and an application. Those that somebody is at work on are passed
+// over.
+var readyQueues = lockable[readyQueue]{
+	query: `SELECT ` + queueColumns + `, head FROM tracking.queues WHERE outbox = $1 AND app = $2 AND ` + isReady,
+	order: ` ORDER BY head` + limited,
+	lock:  ` FOR UPDATE`,
+	key:   queueColumns,
+	keyOf: func(q readyQueue) []any { return q.values() },
+	scan: func(row pgx.CollectableRow) (q readyQueue, err error) {
+		err = row.Scan(append(q.dest(), &q.head)...)
+		return q, err
+	},
+}
 
 // LeaseEvents implements [tracking.Store].
 func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.Leased, error) {
@@ -154,10 +164,9 @@ func (s *Store) lease(ctx context.Context, l tracking.Lease, apps []readyApp) (l
 		leased = nil
 		found := make([][]readyQueue, len(apps))
 		for i, a := range apps {
-			queueRows(x, &found[i], func(row pgx.CollectableRow) (q readyQueue, err error) {
-				err = row.Scan(&q.app, &q.subject, &q.head)
-				return q, err
-			}, lockReady, l.Outbox, a.app, a.room)
+			if err := readyQueues.free(ctx, x, &found[i], l.Outbox, a.app, a.room); err != nil {
+				return err
+			}
 		}
 		if err := x.flush(ctx); err != nil {
 			return err
@@ -191,30 +200,35 @@ func (s *Store) lease(ctx context.Context, l tracking.Lease, apps []readyApp) (l
 	return leased, err
 }
 
+// queuesWhere are those of an outbox for which a condition is true of $2, now, and $3, a time.
+func queuesWhere(condition, order string) lockable[queueKey] {
+	return lockable[queueKey]{
+		query: `SELECT ` + queueColumns + ` FROM tracking.queues WHERE outbox = $1 AND ` + condition,
+		order: ` ORDER BY ` + order + limited,
+		lock:  ` FOR UPDATE`,
+		key:   queueColumns,
+		keyOf: queueKey.values,
+		scan: func(row pgx.CollectableRow) (k queueKey, err error) {
+			err = row.Scan(k.dest()...)
+			return k, err
+		},
+	}
+}
+
+// What a wrong clock has set is more than $3 ahead.
 var (
-	lockWrongLeases = `
-SELECT app, subject FROM tracking.queues WHERE outbox = $1 AND leased_until IS NOT NULL
-	AND leased_until > ` + nowOr("$2") + ` + $4::bigint
-ORDER BY leased_until LIMIT $3 FOR UPDATE SKIP LOCKED`
+	wrongLeases  = queuesWhere(`leased_until IS NOT NULL AND leased_until > `+nowOr("$2")+` + $3::bigint`, `leased_until`)
+	wrongRetries = queuesWhere(isLater+` AND ready_at > `+nowOr("$2")+` + $3::bigint`, `ready_at`)
+	dueQueues    = queuesWhere(isLater+` AND ready_at <= `+nowOr("$2")+` + $3::bigint`, `ready_at`)
+)
 
-	// A retry that a wrong clock has set.
+const (
 	forgetRetries = `
-UPDATE tracking.deliveries d SET retry_at = NULL FROM (
-	SELECT app, subject, outbox, head FROM tracking.queues WHERE outbox = $1 AND ` + isLater + `
-		AND ready_at > ` + nowOr("$2") + ` + $4::bigint
-	ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED) q
+UPDATE tracking.deliveries d SET retry_at = NULL
+FROM ` + someQueues + `u (app, subject, outbox) JOIN tracking.queues q USING (app, subject, outbox)
 WHERE d.app = q.app AND d.subject = q.subject AND d.outbox = q.outbox AND d.event = q.head`
-	wakeWrong = `
-UPDATE tracking.queues SET ready_at = NULL WHERE (app, subject, outbox) IN (
-	SELECT app, subject, outbox FROM tracking.queues WHERE outbox = $1 AND ` + isLater + `
-		AND ready_at > ` + nowOr("$2") + ` + $4::bigint
-	ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED)`
-
-	wakeDue = `
-UPDATE tracking.queues SET ready_at = NULL WHERE (app, subject, outbox) IN (
-	SELECT app, subject, outbox FROM tracking.queues WHERE outbox = $1 AND ` + isLater + `
-		AND ready_at <= ` + nowOr("$2") + `
-	ORDER BY ready_at LIMIT $3 FOR UPDATE SKIP LOCKED)`
+	wakeSome = `UPDATE tracking.queues q SET ready_at = NULL FROM ` + someQueues + `u (app, subject, outbox)
+		WHERE q.app = u.app AND q.subject = u.subject AND q.outbox = u.outbox`
 )
 
 const wakeAtOnce = 1000 // queues in one step
@@ -224,27 +238,34 @@ const wakeAtOnce = 1000 // queues in one step
 func (s *Store) wakeQueues(ctx context.Context, l tracking.Lease) (woken bool, err error) {
 	maxLease, maxRetry := leaseBounds(l)
 	now := s.now(l.Now)
-	var wrong []queueKey
-	var retries, due int
+	var wrong, retries, due []queueKey
 	err = s.write(ctx, func(ctx context.Context, x *tx) error {
-		queueRows(x, &wrong, func(row pgx.CollectableRow) (queueKey, error) {
-			k := queueKey{outbox: l.Outbox}
-			err := row.Scan(&k.app, &k.subject)
-			return k, err
-		}, lockWrongLeases, l.Outbox, now, wakeAtOnce, maxLease)
+		for _, f := range []struct {
+			which lockable[queueKey]
+			found *[]queueKey
+			ahead int64
+		}{{wrongLeases, &wrong, maxLease}, {wrongRetries, &retries, maxRetry}, {dueQueues, &due, 0}} {
+			if err := f.which.free(ctx, x, f.found, l.Outbox, now, f.ahead, wakeAtOnce); err != nil {
+				return err
+			}
+		}
 		if err := x.flush(ctx); err != nil {
 			return err
 		}
-		if len(wrong) > 0 {
+		if len(wrong) > 0 { // what is wrong with the retries, if anything, is seen after that
+			retries, due = nil, nil
 			x.queue(endLeases, columnsOf(wrong)...)
+			x.requeue(wrong)
 		}
-		x.requeue(wrong)
-		x.queue(forgetRetries, l.Outbox, now, wakeAtOnce, maxRetry)
-		x.counted(&retries, wakeWrong, l.Outbox, now, wakeAtOnce, maxRetry)
-		x.counted(&due, wakeDue, l.Outbox, now, wakeAtOnce)
+		if len(retries) > 0 {
+			x.queue(forgetRetries, columnsOf(retries)...)
+		}
+		if ready := append(retries, due...); len(ready) > 0 {
+			x.queue(wakeSome, columnsOf(ready)...)
+		}
 		return nil
 	})
-	return len(wrong)+retries+due > 0, err
+	return len(wrong)+len(retries)+len(due) > 0, err
 }
 
 const (
@@ -310,6 +331,9 @@ type queueKey struct {
 	subject int64
 	outbox  string
 }
+
+func (k queueKey) values() []any { return []any{k.app, k.subject, k.outbox} }
+func (k *queueKey) dest() []any  { return []any{&k.app, &k.subject, &k.outbox} }
 
 func byQueue(a, b queueKey) int {
 	return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.subject, b.subject), cmp.Compare(a.outbox, b.outbox))

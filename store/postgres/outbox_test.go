@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/postgres"
 )
 
 const outboxWriters, outboxSubjects = 4, 10 // of each process; of each writer
@@ -24,13 +25,13 @@ const outboxWriters, outboxSubjects = 4, 10 // of each process; of each writer
 type receiver struct {
 	*testing.T
 
-	mu         sync.Mutex
-	here       map[string]bool  // subjects of which one is being told
-	last       map[string]int64 // the Seq that a subject has come to
-	got, again int
-	began      time.Time
-	all        chan struct{}
-	want       int
+	mu           sync.Mutex
+	here         map[string]bool  // subjects of which one is being told
+	last         map[string]int64 // the Seq that a subject has come to
+	got, again   int
+	began, ended time.Time
+	all          chan struct{}
+	want         int
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -53,7 +54,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 			r.began = time.Now()
 		}
 		r.got++
-		all = r.got == r.want
+		if all = r.got == r.want; all {
+			r.ended = time.Now()
+		}
 	case seq < next:
 		r.again++
 	default:
@@ -72,23 +75,47 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
+// newReceiver is told of so many rounds of so many writers' processes, at a URL.
+func newReceiver(t *testing.T, processes, rounds int) (*receiver, string) {
+	r := &receiver{
+		T: t, here: map[string]bool{}, last: map[string]int64{}, all: make(chan struct{}),
+		want: processes * outboxWriters * outboxSubjects * rounds,
+	}
+	server := httptest.NewServer(r)
+	t.Cleanup(server.Close)
+	return r, server.URL
+}
+
+// finish checks that all have come.
+func (r *receiver) finish(rounds int) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	took := r.ended.Sub(r.began)
+	r.Logf("%d events in %v, %.0f a second; %d came again", r.got, took, float64(r.got)/took.Seconds(), r.again)
+	for subject, seq := range r.last {
+		if seq != int64(rounds) {
+			r.Errorf("of %s %d events came, want %d", subject, seq, rounds)
+		}
+	}
+}
+
 // Three processes commit events and deliver whatever is there: each event comes, those of a subject in
 // order, and never two of one at once.
 func TestOutboxOfThreeProcesses(t *testing.T) {
 	t.Parallel()
 	rounds := endured(5, 500)
 	if url := os.Getenv("PROCESS_URL"); url != "" {
-		commitAndDeliver(t, url, os.Getenv("PROCESS_NAME"), os.Getenv("PROCESS_RECEIVER"), rounds)
+		s := open(t, url, nil)
+		defer s.Close()
+		commitAndDeliver(t, s, os.Getenv("PROCESS_NAME"), os.Getenv("PROCESS_RECEIVER"), rounds, func() {
+			_, _ = io.Copy(io.Discard, os.Stdin)
+		})
 		return
 	}
 	url := template.Database(t)
 	names := []string{"a", "b", "c"}
-	r := &receiver{
-		T: t, here: map[string]bool{}, last: map[string]int64{}, all: make(chan struct{}),
-		want: len(names) * outboxWriters * outboxSubjects * rounds,
-	}
-	server := httptest.NewServer(r)
-	defer server.Close()
+	r, receives := newReceiver(t, len(names), rounds)
 	type process struct {
 		*exec.Cmd
 		stdin io.Closer
@@ -96,7 +123,7 @@ func TestOutboxOfThreeProcesses(t *testing.T) {
 	var processes []process
 	for _, name := range names {
 		cmd := inProcess(t, t.Name(), url, name)
-		cmd.Env = append(cmd.Env, "PROCESS_RECEIVER="+server.URL)
+		cmd.Env = append(cmd.Env, "PROCESS_RECEIVER="+receives)
 		cmd.Stderr = os.Stderr
 		stdin, err := cmd.StdinPipe()
 		if err != nil {
@@ -108,28 +135,19 @@ func TestOutboxOfThreeProcesses(t *testing.T) {
 		processes = append(processes, process{cmd, stdin})
 	}
 	<-r.all
-	took := time.Since(r.began)
 	for _, p := range processes {
 		p.stdin.Close()
 		if err := p.Wait(); err != nil {
 			t.Error(err)
 		}
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t.Logf("%d events in %v, %.0f a second; %d came again", r.got, took, float64(r.got)/took.Seconds(), r.again)
-	for subject, seq := range r.last {
-		if seq != int64(rounds) {
-			t.Errorf("of %s %d events came, want %d", subject, seq, rounds)
-		}
-	}
+	r.finish(rounds)
 }
 
-// commitAndDeliver commits events and delivers those of anybody, until the standard input ends.
-func commitAndDeliver(t *testing.T, url, who, receiver string, rounds int) {
-	s := open(t, url, nil)
-	defer s.Close()
+// commitAndDeliver commits events and delivers those of anybody, until wait returns.
+func commitAndDeliver(t *testing.T, s *postgres.Store, who, receiver string, rounds int, wait func()) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}
+	defer client.CloseIdleConnections()
 	tell := func(ctx context.Context, n tracking.Notification) error {
 		body := strings.NewReader(fmt.Sprint(n.Event.Subject.ID, " ", n.Event.Seq))
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, receiver, body)
@@ -168,7 +186,7 @@ func commitAndDeliver(t *testing.T, url, who, receiver string, rounds int) {
 		})
 	}
 	wg.Wait()
-	_, _ = io.Copy(io.Discard, os.Stdin)
+	wait()
 	stop()
 	<-running
 }

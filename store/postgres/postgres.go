@@ -97,9 +97,10 @@
 // No right answer depends on a sequence without gaps, and none on an advisory lock: only migrations
 // take one. What differs is asked for by Open and New: where a server has no LISTEN or NOTIFY, as
 // CockroachDB, and YugabyteDB until lately, the store looks for what has changed twice a second, as
-// behind a pooler; that was run with NOTIFY taken away. Without FOR UPDATE SKIP LOCKED it is not
-// opened. It does not do without ON CONFLICT, partial unique indexes, and GIN either; partitions are
-// not used.
+// behind a pooler; that was run with NOTIFY taken away. Where it has no FOR UPDATE SKIP LOCKED, a sweep
+// locks rows with NOWAIT, and one by one where somebody holds some; that was run, on PostgreSQL, with
+// SKIP LOCKED switched off. The store does not do without NOWAIT and savepoints then, nor ever without
+// ON CONFLICT, partial unique indexes, GIN, and unlogged tables; partitions are not used.
 //
 // Isolation is READ COMMITTED, or REPEATABLE READ for single reads, and nothing depends on what the
 // database's default is.

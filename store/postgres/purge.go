@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -67,8 +68,21 @@ func scanNumbered(row pgx.CollectableRow) (n numbered, err error) {
 	return n, err
 }
 
+// driversWhere are drivers in a table for which a condition is true.
+func driversWhere(table, condition, order string) lockable[numbered] {
+	return lockable[numbered]{
+		query: `SELECT app, driver FROM tracking.` + table + ` WHERE ` + condition,
+		order: order,
+		lock:  ` FOR UPDATE`,
+		key:   `app, driver`,
+		keyOf: func(n numbered) []any { return []any{n.app, n.number} },
+		scan:  scanNumbered,
+	}
+}
+
+var erasedDrivers = driversWhere(`erased`, `true`, limited)
+
 const (
-	selectErased      = `SELECT app, driver FROM tracking.erased LIMIT 1 FOR UPDATE SKIP LOCKED`
 	deleteErased      = `DELETE FROM tracking.erased WHERE app = $1 AND driver = $2`
 	deleteErasedFixes = `DELETE FROM tracking.fixes WHERE app = $1 AND driver = $2 AND time IN (
 		SELECT time FROM tracking.fixes WHERE app = $1 AND driver = $2 ORDER BY time LIMIT $3)`
@@ -91,8 +105,7 @@ func (p *purge) erased(ctx context.Context) error {
 		left := p.left()
 		err := p.write(ctx, func(ctx context.Context, x *tx) error {
 			fixes, notices = 0, 0
-			queueRows(x, &found, scanNumbered, selectErased)
-			if err := x.flush(ctx); err != nil || len(found) == 0 {
+			if err := cmp.Or(erasedDrivers.free(ctx, x, &found, 1), x.flush(ctx)); err != nil || len(found) == 0 {
 				return err
 			}
 			d := found[0]
@@ -139,9 +152,9 @@ func (p *purge) files(ctx context.Context, before int64) error {
 	})
 }
 
+var oldestFirst = driversWhere(`positions`, `oldest_at IS NOT NULL AND oldest_at < $1`, ` ORDER BY oldest_at`+limited)
+
 const (
-	lockOldest = `SELECT app, driver FROM tracking.positions WHERE oldest_at IS NOT NULL AND oldest_at < $1
-		ORDER BY oldest_at LIMIT 1 FOR UPDATE SKIP LOCKED`
 	selectLockedByNumber = selectDrivers + ` WHERE d.app = $1 AND d.n = $2`
 
 	// The fixes after one with a closed mark are judged by it alone, or together with the good one
@@ -166,8 +179,7 @@ func (p *purge) fixes(ctx context.Context, before int64) error {
 		var gone int
 		left := p.left()
 		err := p.write(ctx, func(ctx context.Context, x *tx) (err error) {
-			queueRows(x, &found, scanNumbered, lockOldest, before)
-			if err := x.flush(ctx); err != nil || len(found) == 0 {
+			if err = cmp.Or(oldestFirst.free(ctx, x, &found, before, 1), x.flush(ctx)); err != nil || len(found) == 0 {
 				return err
 			}
 			gone, err = x.purgeDriver(ctx, found[0], before, left)
@@ -303,10 +315,6 @@ func (p *purge) events(ctx context.Context, before int64) error {
 const (
 	selectOldNotices = `SELECT app, driver, id FROM tracking.notices WHERE time < $1 ORDER BY time LIMIT $2`
 
-	// Those that are purged are noted under the lock of their driver.
-	lockOfNotices = `
-SELECT app, driver FROM tracking.positions WHERE (app, driver) IN (SELECT app, driver FROM (` + selectOldNotices + `) o)
-ORDER BY app, driver FOR UPDATE SKIP LOCKED`
 	purgeNotices = `
 WITH gone AS (
 	DELETE FROM tracking.notices n USING (` + selectOldNotices + `) o
@@ -319,12 +327,16 @@ noted AS (
 SELECT count(*) FROM gone`
 )
 
+// Those that are purged are noted under the lock of their driver.
+var ofNotices = driversWhere(
+	`positions`, `(app, driver) IN (SELECT app, driver FROM (`+selectOldNotices+`) o)`, ` ORDER BY app, driver`)
+
 func (p *purge) notices(ctx context.Context, before int64) error {
 	left := p.left()
 	var gone []int64
 	err := p.write(ctx, func(ctx context.Context, x *tx) error {
 		gone = nil
-		apps, drivers, err := x.lockOthers(ctx, lockOfNotices, before, left)
+		apps, drivers, err := x.lockOthers(ctx, ofNotices, before, left)
 		if err == nil && len(apps) > 0 {
 			queueRows(x, &gone, pgx.RowTo[int64], purgeNotices, before, left, apps, drivers)
 		}
@@ -336,26 +348,51 @@ func (p *purge) notices(ctx context.Context, before int64) error {
 	return err
 }
 
+// requestKey names a request.
+type requestKey struct {
+	numbered
+	trackingID string
+}
+
+var oldRequests = lockable[requestKey]{
+	query: `SELECT app, driver, tracking_id FROM tracking.requests WHERE created_at < $1`,
+	order: ` ORDER BY created_at` + limited,
+	lock:  ` FOR UPDATE`,
+	key:   `app, driver, tracking_id`,
+	keyOf: func(k requestKey) []any { return []any{k.app, k.number, k.trackingID} },
+	scan: func(row pgx.CollectableRow) (k requestKey, err error) {
+		err = row.Scan(&k.app, &k.number, &k.trackingID)
+		return k, err
+	},
+}
+
 const purgeRequests = `
-DELETE FROM tracking.requests WHERE (app, driver, tracking_id) IN (
-	SELECT app, driver, tracking_id FROM tracking.requests WHERE created_at < $1 ORDER BY created_at LIMIT $2
-	FOR UPDATE SKIP LOCKED)
-	AND created_at < $1`
+DELETE FROM tracking.requests r USING unnest($1::int[], $2::bigint[], $3::text[]) u (app, driver, tracking_id)
+WHERE r.app = u.app AND r.driver = u.driver AND r.tracking_id = u.tracking_id`
 
 func (p *purge) requests(ctx context.Context, before int64) error {
 	left := p.left()
 	return p.write(ctx, func(ctx context.Context, x *tx) error {
-		x.counted(&p.Purged.Requests, purgeRequests, before, left)
+		p.Purged.Requests = 0
+		var found []requestKey
+		err := cmp.Or(oldRequests.free(ctx, x, &found, before, left), x.flush(ctx))
+		if err != nil || len(found) == 0 {
+			return err
+		}
+		var apps []int32
+		var drivers []int64
+		var ids []string
+		for _, k := range found {
+			apps, drivers, ids = append(apps, k.app), append(drivers, k.number), append(ids, k.trackingID)
+		}
+		x.counted(&p.Purged.Requests, purgeRequests, apps, drivers, ids)
 		return nil
 	})
 }
 
 const (
 	selectOldInvites = `SELECT app, driver FROM tracking.invites WHERE over_at < $1 ORDER BY over_at LIMIT $2`
-	lockOfInvites    = `
-SELECT app, driver FROM tracking.positions WHERE (app, driver) IN (SELECT app, driver FROM (` + selectOldInvites + `) o)
-ORDER BY app, driver FOR UPDATE SKIP LOCKED`
-	overOfLocked = `over_at < $1 AND (app, driver) IN (SELECT * FROM unnest($2::int[], $3::bigint[]))`
+	overOfLocked     = `over_at < $1 AND (app, driver) IN (SELECT * FROM unnest($2::int[], $3::bigint[]))`
 
 	keepInviteMarks = `
 UPDATE tracking.apps a SET last_version = greatest(last_version, o.version) FROM (
@@ -368,11 +405,14 @@ WHERE c.code_hash = i.code_hash AND c.app = i.app AND c.driver = i.driver`
 	purgeInvites = `DELETE FROM tracking.invites WHERE ` + overOfLocked
 )
 
+var ofInvites = driversWhere(
+	`positions`, `(app, driver) IN (SELECT app, driver FROM (`+selectOldInvites+`) o)`, ` ORDER BY app, driver`)
+
 func (p *purge) invites(ctx context.Context, before int64) error {
 	left := p.left()
 	return p.write(ctx, func(ctx context.Context, x *tx) error {
 		p.Purged.Invites = 0
-		apps, drivers, err := x.lockOthers(ctx, lockOfInvites, before, left)
+		apps, drivers, err := x.lockOthers(ctx, ofInvites, before, left)
 		if err == nil && len(apps) > 0 {
 			x.queue(keepInviteMarks, before, apps, drivers)
 			x.queue(purgeCodes, before, apps, drivers)
@@ -385,11 +425,12 @@ func (p *purge) invites(ctx context.Context, before int64) error {
 // ofLocked are the drivers that lockOthers has found.
 const ofLocked = `SELECT * FROM unnest($3::int[], $4::bigint[])`
 
-// lockOthers locks the drivers that a query finds and that nobody else holds.
-func (x *tx) lockOthers(ctx context.Context, query string, args ...any) (apps []int32, drivers []int64, err error) {
+// lockOthers locks those of some drivers that nobody else holds.
+func (x *tx) lockOthers(
+	ctx context.Context, which lockable[numbered], args ...any,
+) (apps []int32, drivers []int64, err error) {
 	var found []numbered
-	queueRows(x, &found, scanNumbered, query, args...)
-	if err := x.flush(ctx); err != nil {
+	if err := cmp.Or(which.free(ctx, x, &found, args...), x.flush(ctx)); err != nil {
 		return nil, nil, err
 	}
 	for _, n := range found {

@@ -12,7 +12,7 @@ func TestShared(t *testing.T) {
 	t.Parallel()
 	next := emptied(t)
 	url := next(t)
-	one, other := onPool(t, url), onPool(t, url)
+	one, other := onPool(t, url, callersClock), onPool(t, url, callersClock)
 	storetest.RunShared(t, func(t testing.TB) (a, b tracking.Store) {
 		next(t)
 		return one(t), other(t)

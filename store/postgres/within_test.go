@@ -51,7 +51,12 @@ func (s *shop) hears(t testing.TB) tracking.Event {
 // newShop opens a shop in an empty database, whose own pool goes there by the other URL.
 func newShop(t testing.TB, url, hers string) *shop {
 	t.Helper()
-	s := &shop{store: open(t, url, nil), told: make(chan tracking.Event, 100)}
+	return newShopOn(t, url, hers, nil)
+}
+
+func newShopOn(t testing.TB, url, hers string, opts *postgres.Options) *shop {
+	t.Helper()
+	s := &shop{store: open(t, url, opts), told: make(chan tracking.Event, 100)}
 	t.Cleanup(func() { _ = s.store.Close() })
 	var err error
 	if s.svc, err = tracking.New(s.store, &tracking.Options{Notifier: s}); err != nil {
