@@ -635,3 +635,66 @@ func TestLateWordEndsNoLaterLease(t *testing.T) {
 		all.Wait()
 	})
 }
+
+// holdingStore is a store where a transaction of an embedder's holds a driver.
+type holdingStore struct {
+	tracking.Store
+	held tracking.DriverID
+}
+
+func (s *holdingStore) Commit(
+	ctx context.Context, app tracking.AppID, cs *tracking.Changeset,
+) (tracking.Written, error) {
+	if slices.ContainsFunc(cs.Drivers, func(d tracking.Driver) bool { return d.ID == s.held }) {
+		<-ctx.Done()
+		return tracking.Written{}, ctx.Err()
+	}
+	return s.Store.Commit(ctx, app, cs)
+}
+
+// A step that is called by itself waits no longer than Run for a row that is held, does the rest, and
+// comes to what is left when it is called again.
+func TestStepsWaitBriefly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s := &holdingStore{Store: memory.New()}
+		svc := must(tracking.New(s, &tracking.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
+		for i, id := range []tracking.DriverID{"near", "far"} {
+			must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: id, LngLat: east(float64(100 * i))}))(t)
+		}
+		task := newDrop()
+		task.AutoAssign = true
+		id := must(svc.CreateTask(ctx, task))(t).ID
+		for _, d := range []tracking.DriverID{"near", "far"} {
+			must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: d, Available: new(true)}))(t)
+		}
+		s.held = "near"
+
+		began := time.Now()
+		if n, err := svc.AssignWaiting(ctx); n != 0 || !errors.Is(err, tracking.ErrUnavailable) {
+			t.Errorf("with the nearest driver held %d are assigned, error %v", n, err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		if n := must(svc.AssignWaiting(ctx))(t); n != 1 {
+			t.Errorf("then %d are assigned", n)
+		}
+		if got := must(svc.Task(ctx, id))(t); got.DriverID != "far" {
+			t.Errorf("the task is with %q", got.DriverID)
+		}
+
+		time.Sleep(24 * time.Hour)
+		began = time.Now()
+		if n, err := svc.MarkSilent(ctx); n != 1 || !errors.Is(err, tracking.ErrUnavailable) {
+			t.Errorf("of two silent drivers, one of them held, %d are marked, error %v", n, err)
+		}
+		if took := time.Since(began); took != 3*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		s.held = ""
+		if n := must(svc.MarkSilent(ctx))(t); n != 1 {
+			t.Errorf("then %d are marked", n)
+		}
+	})
+}

@@ -3738,8 +3738,9 @@ func (c *change) changing(ctx context.Context, id DriverID) (*Driver, error) {
 }
 
 // AssignWaiting gives waiting tasks of all applications, oldest first, to drivers who have become
-// available, free, or near. It reports how many it assigned. The applications take turns.
-// [Service.Run] calls it.
+// available, free, or near. It reports how many it assigned. The applications take turns. A task
+// whose row, or whose driver's, somebody's transaction holds for more than 3 seconds is left, with
+// ErrUnavailable once the others are served. [Service.Run] calls it.
 func (s *Service) AssignWaiting(ctx context.Context) (n int, err error) {
 	defer s.observe(&ctx, "AssignWaiting").end(&err)
 	s.runner.here.Store(true)
@@ -3899,7 +3900,7 @@ const (
 // would get one after the other by age.
 func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error) {
 	to := DriverID("")
-	brief, cancel := s.briefly(ctx)
+	brief, cancel := context.WithTimeout(ctx, brieflyIs)
 	defer cancel()
 	err = s.change(brief, verb{name: "AssignWaiting"}, func(c *change) error {
 		became, to = waitsNoMore, ""

@@ -3493,7 +3493,8 @@ func (s *Service) Purge(ctx context.Context) (_ Purged, err error) {
 // window is near, tells of late ones, ends trips whose time is up, notices drivers who have fallen
 // silent, geocodes, and purges. It loops over the exported
 // single steps, and returns, with ctx's error, only when ctx ends: a store that is away is logged
-// and tried again. Run it once in each process; several processes on one store share the work, and
+// and tried again. A row that somebody's transaction holds is waited for 3 seconds at most, by Run and
+// by its steps, and left to a later call. Run it once in each process; several processes on one store share the work, and
 // hear of what the others do within a second, sooner where the store is a [Watcher],
 // where the store is one that they can share (memory and SQLite are not). In a process where
 // neither Run nor one of its steps was called, a line in the log says so, once, when something has
@@ -3587,17 +3588,10 @@ const (
 // running is a copy of s that claims what it sweeps.
 func (s *Service) running() *Service { c := *s; c.runs = true; return &c }
 
-// brieflyIs is what Run takes for one thing of many at most: a transaction of an embedder's may hold its
-// rows for long, and the others are not to wait for that one's end.
+// brieflyIs is what a step of Run takes for one thing of many at most, also when it is called by itself:
+// a transaction of an embedder's may hold its rows for long, and the others are not to wait for that
+// one's end.
 const brieflyIs = 3 * time.Second
-
-// briefly limits what is done for one thing of many by Run.
-func (s *Service) briefly(ctx context.Context) (context.Context, context.CancelFunc) {
-	if !s.runs {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, brieflyIs)
-}
 
 // claimed is the claim on what is swept now; none if a step was called by itself, as whoever calls it
 // wants all of it done.
@@ -3699,7 +3693,7 @@ func (s *Service) each(ctx context.Context, due []Due,
 	do func(ctx context.Context, svc *Service, subject Subject) (bool, error)) (n int, err error) {
 	var errs []error
 	for _, d := range due {
-		brief, cancel := s.briefly(ctx)
+		brief, cancel := context.WithTimeout(ctx, brieflyIs)
 		done, err := do(brief, s.ForApp(d.App).As("system"), d.Subject)
 		cancel()
 		switch {
@@ -3722,7 +3716,7 @@ func (s *Service) inParts(ctx context.Context, due []Due,
 	do func(ctx context.Context, svc *Service, part []Due) (int, error)) (n int, err error) {
 	var errs []error
 	for part := range slices.Chunk(due, dueAtOnce) {
-		brief, cancel := s.briefly(ctx)
+		brief, cancel := context.WithTimeout(ctx, brieflyIs)
 		done, err := do(brief, s, part)
 		cancel()
 		switch {
