@@ -160,7 +160,7 @@ export class BoardMap {
           at: one ? first.at : [at.lng, at.lat],
           look: 'mark task' + (one ? '' : ' many') + (nobody ? (c.points.some((t) => this.fresh.has(t.id)) ? ' nobody new' : ' nobody') : of.size === 1 ? ' c' + first.hue : ' mixed') + (one && first.under ? ' under' : '') + late + dim,
           text: one ? (late ? '!' : '') : String(c.points.length),
-          size: one ? (nobody ? 22 : 16) : 30,
+          size: one ? (nobody ? 28 : 16) : 30,
           z: nobody ? 400 : 0,
           label: '',
           click: () => (one ? this.o.onSelect('task', first.id, first.at) : this.map.setView(at, Math.min(this.map.getMaxZoom(), zoom + 2))),

@@ -26,7 +26,7 @@ export function layGround(map: L.Map, o: GroundOptions): void {
     const base = o.map;
     attribute(map, base.attribution, base.attribution_url);
     void import('./basemap').then(
-      ({ baseLayer }) => baseLayer(base, o.dark, o.lang).addTo(map),
+      ({ baseLayer }) => flat(baseLayer(base, o.dark, o.lang)).addTo(map),
       () => layGrid(map), // offline before it was ever loaded
     );
     return;
@@ -37,16 +37,28 @@ export function layGround(map: L.Map, o: GroundOptions): void {
     return;
   }
   const own = o.dark && tiles.dark_url;
-  L.tileLayer(own ? tiles.dark_url! : tiles.url, {
-    maxZoom: tiles.max_zoom,
-    className: o.dark && !own ? 'tiles-inverted' : '',
-    referrerPolicy: 'strict-origin-when-cross-origin',
-  }).addTo(map);
+  flat(
+    L.tileLayer(own ? tiles.dark_url! : tiles.url, {
+      maxZoom: tiles.max_zoom,
+      className: o.dark && !own ? 'tiles-inverted' : '',
+      referrerPolicy: 'strict-origin-when-cross-origin',
+    }),
+  ).addTo(map);
   attribute(map, tiles.attribution, tiles.attribution_url);
 }
 
+/** Puts tiles by left and top: by a transform, as Leaflet does it, each would be a layer of its own for the browser to put together. */
+function flat(layer: L.GridLayer): L.GridLayer {
+  return layer.on('tileloadstart', ({ tile }: L.TileEvent) => {
+    const at = L.DomUtil.getPosition(tile);
+    tile.style.transform = '';
+    tile.style.left = at.x + 'px';
+    tile.style.top = at.y + 'px';
+  });
+}
+
 function layGrid(map: L.Map): void {
-  new Grid({ tileSize: 256, updateWhenZooming: false }).addTo(map);
+  flat(new Grid({ tileSize: 256, updateWhenZooming: false })).addTo(map);
   L.control.scale({ imperial: false, position: 'bottomleft', maxWidth: 120 }).addTo(map);
 }
 
