@@ -240,6 +240,36 @@ func filled(b *testing.B, n int) (*postgres.Store, *pgxpool.Pool) {
 	return s, pool
 }
 
+// BenchmarkCrowd asks for the nearest where 10,000 drivers stand on one spot, or within a stone's throw of
+// it, beside a count of their rows by the server.
+func BenchmarkCrowd(b *testing.B) {
+	s, pool := filled(b, 20_000)
+	spot := tracking.LngLat{Lng: 80.2707, Lat: 13.0827}
+	for name, apart := range map[string]float64{"on one spot": 0, "within 100 m": 0.0009} {
+		b.Run(name, func(b *testing.B) {
+			if _, err := pool.Exec(b.Context(), `
+UPDATE tracking.positions SET class = 2, cell = $1, fix_lng = $2::float8 + $4 * random(), fix_lat = $3::float8 + $4 * random()
+WHERE driver <= 10000`, postgres.CellOf(spot), spot.Lng, spot.Lat, apart); err != nil {
+				b.Fatal(err)
+			}
+			if _, err := pool.Exec(b.Context(), `VACUUM ANALYZE tracking.positions`); err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			beside(b, 1, 20, "calls", func(int) error {
+				list, err := s.Offers(b.Context(), app, tracking.Offer{At: spot, MaxOpen: 1, Limit: 1})
+				if err == nil && len(list) == 0 {
+					err = errors.New("nobody is on offer")
+				}
+				return err
+			}, func(int) error {
+				return drain(b.Context(), pool, `
+SELECT count(fix_lng) FROM tracking.positions WHERE app = 1 AND class = 2 AND cell = $1`, postgres.CellOf(spot))
+			})
+		})
+	}
+}
+
 // drain sends a query and lets its rows pass by.
 func drain(ctx context.Context, pool *pgxpool.Pool, sql string, args ...any) error {
 	rows, err := pool.Query(ctx, sql, args...)

@@ -32,6 +32,13 @@ func (o Options) Asking(statements string) *Options {
 	return &o
 }
 
+// Looking returns options of a program that reads so many drivers of a circle before it has the server
+// find the first.
+func (o Options) Looking(most int) *Options {
+	o.mostLooked = most
+	return &o
+}
+
 // Terms are what a task is found by, as they stand in its row.
 func Terms(t *tracking.Task) string { return *arrayValue(rows.Terms(t, allTerms)) }
 

@@ -18,8 +18,9 @@ import (
 //
 // It reads those of the cells that cover a circle, and of these it counts those within the circle
 // by tracking.Distance: all that are nearer than its edge are among them. If they are too few it
-// takes a larger circle. Candidates and rows are read in one snapshot, so that who is nearest by
-// the ones is so by the others.
+// takes a larger circle. Of a crowd, which even a small circle holds, the server finds out who comes
+// first, and sends few: that takes as long as there are many, and no memory here. Candidates and rows
+// are read in one snapshot, so that who is nearest by the ones is so by the others.
 type search struct {
 	at            tracking.LngLat
 	classes       []int16
@@ -39,6 +40,8 @@ type candidate struct {
 	at       tracking.LngLat
 	open     int
 	fits     bool // has what is required
+	looked   int  // of how many that fit this is one of the first; 0: of those that were sent
+	unsure   bool // whether another one comes before it
 	distance float64
 }
 
@@ -53,30 +56,68 @@ const (
 	AND ($4::int < 0 OR p.class <> 10 OR p.open_tasks < $4::int)`
 
 	// OFFSET 0 keeps the planner from turning the loop over ranges around.
-	selectInCells = `
-SELECT` + candidateColumns + candidateFits + `
+	fromCells = `
 FROM unnest($6::bigint[], $7::bigint[]) r (lo, hi) CROSS JOIN unnest($8::smallint[]) c (class)
 CROSS JOIN LATERAL (SELECT * FROM tracking.positions q
 	WHERE q.app = $1 AND q.class = c.class AND q.cell >= r.lo AND q.cell <= r.hi OFFSET 0) p
-WHERE ` + candidateWanted + ` LIMIT $9`
+WHERE ` + candidateWanted
+	selectInCells = `SELECT` + candidateColumns + candidateFits + `, 0, false` + fromCells + ` LIMIT $9`
 
-	selectAnywhere = `
-SELECT` + candidateColumns + candidateFits + `
+	fromAnywhere = `
 FROM tracking.positions p WHERE p.app = $1 AND p.class = ANY ($6::smallint[]) AND p.cell IS NOT NULL
-	AND ` + candidateWanted + ` LIMIT $7`
+	AND ` + candidateWanted
+	selectAnywhere = `SELECT` + candidateColumns + candidateFits + `, 0, false` + fromAnywhere + ` LIMIT $7`
 
 	// Those who have what is required, for when they are few.
-	selectHolders = `
-SELECT` + candidateColumns + `, true
+	fromHolders = `
 FROM tracking.drivers d JOIN tracking.positions p ON p.app = d.app AND p.driver = d.n
 WHERE d.app = $1 AND d.properties @> $5::jsonb AND p.class = ANY ($6::smallint[]) AND p.cell IS NOT NULL
-	AND ` + candidateWanted + ` LIMIT $7`
+	AND ` + candidateWanted
+	selectHolders = `SELECT` + candidateColumns + `, true, 0, false` + fromHolders + ` LIMIT $7`
 
 	selectNumbered = selectDrivers + ` WHERE d.app = $1 AND d.n = ANY ($2)`
 )
 
+// nearestOf are two queries for those who come first of all candidates of another one, which has n
+// parameters: however many they are, the server sends few.
+//
+// It measures like tracking.Distance but for the last digits. So first tells also whether others, on
+// another spot, are about as far away as the last one is: then it is not sure who comes first, and sure
+// lists all who may. Those on exactly one spot are equally far away for both, and in the same order.
+func nearestOf(fits, from string, n int) (q struct{ first, sure string }) {
+	lng, lat, most, byLoad := param(`%d::float8`, n+1), param(`%d::float8`, n+2), param(`%d::int`, n+3),
+		param(`%d::bool`, n+4)
+	order := `CASE WHEN ` + byLoad + ` THEN open_tasks END, id`
+	looked := `(SELECT count(*) FROM c WHERE fits)`
+	c := `
+WITH c AS MATERIALIZED (SELECT` + candidateColumns + fits + ` AS fits,
+	sin(radians((p.fix_lat - ` + lat + `) / 2)) ^ 2
+		+ cos(radians(p.fix_lat)) * cos(radians(` + lat + `)) * sin(radians((p.fix_lng - ` + lng + `) / 2)) ^ 2 AS h` + from + `),
+first AS MATERIALIZED (SELECT * FROM c WHERE fits ORDER BY h, ` + order + ` LIMIT ` + most + `),
+last AS (SELECT asin(sqrt(least(h, 1))) AS angle, fix_lng, fix_lat FROM first ORDER BY h DESC LIMIT 1),
+edge AS (SELECT fix_lng, fix_lat, sin(greatest(angle * (1 - 2e-8) - 1e-12, 0)) ^ 2 AS low,
+	sin(least(angle * (1 + 2e-8) + 1e-12, pi() / 2)) ^ 2 AS high FROM last)`
+	q.first = c + `
+SELECT driver, id, fix_lng, fix_lat, open_tasks, fits, ` + looked + `, EXISTS (SELECT 1 FROM c, edge e
+	WHERE c.fits AND c.h BETWEEN low AND high AND (c.fix_lng, c.fix_lat) <> (e.fix_lng, e.fix_lat))
+FROM first`
+	q.sure = c + `
+SELECT driver, id, fix_lng, fix_lat, open_tasks, fits, ` + looked + `, false FROM (
+	SELECT c.*, row_number() OVER (PARTITION BY fix_lng, fix_lat ORDER BY ` + order + `) AS rank
+	FROM c WHERE fits AND h <= (SELECT high FROM edge)) f
+WHERE rank <= ` + most
+	return q
+}
+
+var (
+	nearestInCells  = nearestOf(candidateFits, fromCells, 8)
+	nearestAnywhere = nearestOf(candidateFits, fromAnywhere, 6)
+	nearestHolders  = nearestOf(`, true`, fromHolders, 6)
+)
+
+// scanCandidate also tells how many were looked at, if the server knows.
 func scanCandidate(row pgx.CollectableRow) (c candidate, err error) {
-	err = row.Scan(&c.number, &c.id, &c.at.Lng, &c.at.Lat, &c.open, &c.fits)
+	err = row.Scan(&c.number, &c.id, &c.at.Lng, &c.at.Lat, &c.open, &c.fits, &c.looked, &c.unsure)
 	return c, err
 }
 
@@ -127,6 +168,7 @@ type look struct {
 	most     int     // how many come first, with those that are left out
 	farthest float64 // metres
 	requires *string
+	unsure   bool // what was read last is not all that may come first
 }
 
 // read lists the candidates that a query finds and that are within r metres, with their distances,
@@ -140,11 +182,26 @@ func (l *look) read(
 		return nil, 0, err
 	}
 	looked = len(found)
+	if l.unsure = false; looked > 0 {
+		looked, l.unsure = max(looked, found[0].looked), found[0].unsure
+	}
 	found = slices.DeleteFunc(found, func(c candidate) bool { return !c.fits })
 	for i := range found {
 		found[i].distance = tracking.Distance(l.at, found[i].at)
 	}
 	return slices.DeleteFunc(found, func(c candidate) bool { return c.distance > r }), looked, nil
+}
+
+// readNearest is read for however many there may be: it lists those who come first, and maybe more.
+func (l *look) readNearest(
+	ctx context.Context, r float64, query struct{ first, sure string }, args ...any,
+) (found []candidate, looked int, err error) {
+	args = append(args, l.at.Lng, l.at.Lat, l.most, l.byLoad)
+	found, looked, err = l.read(ctx, r, query.first, args...)
+	if err == nil && l.unsure {
+		return l.read(ctx, r, query.sure, args...)
+	}
+	return found, looked, err
 }
 
 // find lists the candidates that come first, in any order, and maybe more.
@@ -160,39 +217,49 @@ func (l *look) find(ctx context.Context) (found []candidate, err error) {
 		one = firstRadius
 	}
 	rare := l.requires != nil // few may have it
-	r := one * math.Sqrt(float64(2*l.most))
-	for low, high := 0.0, math.Inf(1); ; { // a circle of low holds too few, one of high too many to read
+	r := max(one*math.Sqrt(float64(2*l.most)), smallest)
+	limit := l.store.opts.mostLooked + 2*l.most
+	crowd := r*r >= one*one*float64(limit) // even a small circle holds too many to read
+	for low, high := 0.0, math.Inf(1); ; { // a circle of low holds too few, one of high too many
 		if r = min(r, l.farthest); r > halfTheWorld/8 { // the cells would be most of the map
 			if l.requires != nil {
-				found, _, err = l.read(ctx, l.farthest, selectHolders, l.classes, math.MaxInt32)
+				found, _, err = l.readNearest(ctx, l.farthest, nearestHolders, l.classes)
 			} else {
-				found, _, err = l.read(ctx, l.farthest, selectAnywhere, l.classes, math.MaxInt32)
+				found, _, err = l.readNearest(ctx, l.farthest, nearestAnywhere, l.classes)
 			}
 			return found, err
 		}
-		limit := mostLooked + 2*l.most
-		if r <= smallest || high < 1.2*low {
-			limit = math.MaxInt32
-		}
 		from, to := cellsAround(l.at, r)
-		found, looked, err := l.read(ctx, r, selectInCells, from, to, l.classes, limit)
+		var found []candidate
+		var looked, held int
+		if crowd {
+			found, looked, err = l.readNearest(ctx, r, nearestInCells, from, to, l.classes)
+			held = looked
+		} else {
+			found, looked, err = l.read(ctx, r, selectInCells, from, to, l.classes, limit)
+			held = len(found)
+		}
 		switch {
 		case err != nil:
 			return nil, err
-		case rare && looked >= 32 && 16*len(found) < looked:
+		case len(found) >= l.most && (crowd || looked < limit):
+			known.set(kind, r/math.Sqrt(float64(held)))
+			return found, nil
+		case rare && !crowd && looked >= 32 && 16*len(found) < looked:
 			rare = false
 			holders, n, err := l.read(ctx, l.farthest, selectHolders, l.classes, limit)
 			if err != nil || n < limit {
 				return holders, err
 			}
 			continue // the same circle once more: there are many, though few are here
-		case looked >= limit:
+		case looked >= limit && !crowd:
 			high = r
-			r = max(r/4, math.Sqrt(low*r), smallest)
+			if next := max(r/4, math.Sqrt(low*r), smallest); 1.2*next < r {
+				r = next
+			} else {
+				crowd = true
+			}
 			continue
-		case len(found) >= l.most:
-			known.set(kind, r/math.Sqrt(float64(len(found))))
-			return found, nil
 		case r >= l.farthest:
 			return found, nil
 		}
@@ -201,8 +268,9 @@ func (l *look) find(ctx context.Context) (found []candidate, err error) {
 		if n := len(found); n > 0 {
 			grow = max(1.5, min(grow, math.Sqrt(2*float64(l.most)/float64(n))))
 		}
-		if r *= grow; r >= high {
+		if r *= grow; r >= high && !crowd {
 			r = math.Sqrt(low * high)
+			crowd = r < 1.2*low
 		}
 	}
 }

@@ -10,16 +10,24 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/memory"
+	"github.com/seed-8aba7b13/tracking/store/postgres"
 )
 
 // Among more drivers than are read at once, the nearest are those that the store in memory finds:
 // in cities, in the wild, in crowds on one spot, about the poles and on both sides of ±180°.
 func TestNearestOfMany(t *testing.T) {
 	t.Parallel()
-	s, m := open(t, template.Database(t), nil), memory.New()
-	defer s.Close()
+	url := template.Database(t)
+	stores := map[string]*postgres.Store{
+		"": open(t, url, nil), "few at once: ": open(t, url, postgres.Options{}.Looking(32)),
+	}
+	s, m := stores[""], memory.New()
 	defer m.Close()
+	for _, s := range stores {
+		defer s.Close()
+	}
 	r := rand.New(rand.NewPCG(5, 6))
+	middle := tracking.LngLat{Lng: 80.35, Lat: 13.15}
 	places := []func() tracking.LngLat{
 		func() tracking.LngLat { return tracking.LngLat{Lng: 80.2 + r.Float64()/10, Lat: 13 + r.Float64()/10} },
 		func() tracking.LngLat { return tracking.LngLat{Lng: 80.25, Lat: 13.05} },
@@ -29,6 +37,12 @@ func TestNearestOfMany(t *testing.T) {
 		func() tracking.LngLat { return tracking.LngLat{Lng: 180 - r.Float64()/10, Lat: r.Float64()} },
 		func() tracking.LngLat { return tracking.LngLat{Lng: r.Float64()/10 - 180, Lat: r.Float64()} },
 		func() tracking.LngLat { return tracking.LngLat{Lng: -180 + 360*float64(r.IntN(2)), Lat: r.Float64()} },
+		func() tracking.LngLat { // on four spots, equally far from the middle but for the last digits
+			if r.IntN(2) == 0 {
+				return tracking.LngLat{Lng: middle.Lng + 0.001*float64(2*r.IntN(2)-1), Lat: middle.Lat}
+			}
+			return tracking.LngLat{Lng: middle.Lng, Lat: middle.Lat + 0.000974*float64(2*r.IntN(2)-1)}
+		},
 	}
 	const drivers = 4000
 	for made := 0; made < drivers; {
@@ -81,6 +95,9 @@ func TestNearestOfMany(t *testing.T) {
 	requires := []map[string]string{nil, nil, {"often": "yes"}, {"rare": "yes"}, {"none": "yes"}}
 	for n := range 300 {
 		at := places[n%len(places)]()
+		if n%11 == 0 {
+			at = middle
+		}
 		o := tracking.Offer{
 			At: at, MaxOpen: r.IntN(16) - 1, Full: r.IntN(4) == 0, Limit: 1 + r.IntN(30),
 			Requires:  requires[r.IntN(len(requires))],
@@ -88,16 +105,18 @@ func TestNearestOfMany(t *testing.T) {
 			Within:    []float64{0, 0, 500, 20_000, 3e6}[r.IntN(5)],
 			Exclude:   []tracking.DriverID{"d0001", tracking.DriverID(fmt.Sprintf("d%04d", r.IntN(drivers)))},
 		}
-		got, err := s.Offers(t.Context(), app, o)
-		if err != nil {
-			t.Fatal(err)
-		}
 		want, err := m.Offers(t.Context(), app, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(short(want), short(got)); d != "" {
-			t.Fatalf("Offers %+v (-want +got):\n%s", o, d)
+		for name, s := range stores {
+			got, err := s.Offers(t.Context(), app, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(short(want), short(got)); d != "" {
+				t.Fatalf("%sOffers %+v (-want +got):\n%s", name, o, d)
+			}
 		}
 		f := tracking.DriverFilter{
 			Page: tracking.Page{Number: 1 + r.IntN(20)*r.IntN(2), Limit: 1 + r.IntN(40)}, Near: &at,
@@ -106,16 +125,18 @@ func TestNearestOfMany(t *testing.T) {
 		if r.IntN(2) == 0 {
 			f.Available = new(r.IntN(2) == 0)
 		}
-		got, more, err := s.Drivers(t.Context(), app, f)
-		if err != nil {
-			t.Fatal(err)
-		}
 		want, wantMore, err := m.Drivers(t.Context(), app, f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := cmp.Diff(short(want), short(got)); d != "" || more != wantMore {
-			t.Fatalf("Drivers %+v, more %v, want %v (-want +got):\n%s", f, more, wantMore, d)
+		for name, s := range stores {
+			got, more, err := s.Drivers(t.Context(), app, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(short(want), short(got)); d != "" || more != wantMore {
+				t.Fatalf("%sDrivers %+v, more %v, want %v (-want +got):\n%s", name, f, more, wantMore, d)
+			}
 		}
 	}
 }

@@ -154,6 +154,7 @@ type Options struct {
 	// For tests.
 	migrations fs.FS  // nil is the embedded ones
 	trySkip    string // what is asked of the server; "" means trySkip
+	mostLooked int    // 0 means mostLooked
 }
 
 // withDefaults fills in what is not set, and refuses what cannot be meant.
@@ -175,6 +176,7 @@ func (o *Options) withDefaults() (Options, error) {
 	defaultTo(&c.Timeout, 30*time.Second)
 	defaultTo(&c.Logger, slog.Default())
 	defaultTo(&c.trySkip, trySkip)
+	defaultTo(&c.mostLooked, mostLooked)
 	if c.migrations == nil {
 		c.migrations = Migrations()
 	}
