@@ -87,6 +87,20 @@ test('what was erased is gone everywhere', () => {
   assert.deepEqual([w.tasks.size, w.ended.size, w.drivers.size], [0, 0, 0]);
 });
 
+test('what ended on another day and needs nobody is forgotten', () => {
+  const w = world([], []);
+  const ended = (id: string, minutes: number, more: Partial<Task> = {}) => w.apply('task', task(id, { status: 'completed', outcome: 'succeeded', completed_at: ago(minutes), ...more }));
+  ended('today', 5);
+  ended('yesterday', 900);
+  ended('cancelled', 900, { outcome: 'cancelled' });
+  ended('failed', 900, { outcome: 'failed' });
+  ended('tried again', 900, { outcome: 'failed', retried_by: 'x' });
+  ended('stuck', 900, { stuck: [{ driver_id: 'asha', step: 'complete', at: ago(900), why: '' }] });
+  assert.equal(w.forget(now - 600 * 60_000), true);
+  assert.deepEqual([...w.ended.keys()], ['today', 'failed', 'stuck']);
+  assert.equal(w.forget(now - 600 * 60_000), false);
+});
+
 test('what a driver is at', () => {
   const w = world([], [driver('asha', { lnglat: [13, 52], located_at: ago(30), open_tasks: 1 })]);
   const state = (d: Driver) => stateOf(d, w, now, rules);

@@ -81,8 +81,11 @@ func (s *Server) boardRoutes(mux *http.ServeMux) {
 	mux.HandleFunc("GET "+p+"/v1/task/list", s.signedIn(func(b *Board, w http.ResponseWriter, r *http.Request) {
 		tasks := []map[string]any{}
 		for _, t := range b.Tasks {
-			waits := b.Waiting[t["task_id"].(string)] != nil
-			if r.FormValue("waiting") == "true" && waits || r.FormValue("status") == "completed" && t["status"] == "completed" {
+			waits := b.Waiting[t["task_id"].(string)]
+			switch {
+			case r.FormValue("waiting") == "true" && waits != nil:
+				tasks = append(tasks, merge(t, object{"waiting": waits}))
+			case r.FormValue("status") == "completed" && t["status"] == "completed":
 				tasks = append(tasks, t)
 			}
 		}
@@ -250,6 +253,11 @@ func company(now time.Time) (drivers, tasks []map[string]any, waiting map[string
 		task("completed", "asha", object{"outcome": "succeeded", "completed_at": ago(time.Minute)})
 	}
 	task("completed", "chen", object{"outcome": "succeeded", "completed_at": ago(time.Minute)})
+	for _, t := range tasks {
+		if w := waiting[t["task_id"].(string)]; w != nil {
+			t["waiting"] = object{"since": w["since"]}
+		}
+	}
 	return drivers, tasks, waiting
 }
 

@@ -297,6 +297,7 @@ export class Board {
         else this.flashes.set(change.id, Date.now());
       }
       if (change.kind === 'task') this.waitingWanted = true;
+      if (change.kind === 'task' && !this.world.tasks.has(change.id)) this.options.delete(change.id);
       this.outdate(change.id);
     }
     this.changed();
@@ -312,6 +313,7 @@ export class Board {
     let drawn = now - this.ticked > redraw || this.liveness.kind !== this.was; // for what is told by the minute
     for (const [id, at] of this.flashes) if (now - at > flashFor) drawn = this.flashes.delete(id);
     for (const [id, at] of this.touched) if (now - at > ours) this.touched.delete(id);
+    if (this.world.forget(this.today)) this.changed();
     if (this.wasWhole && this.waitingWanted && now - this.waitingAsked > 2_000) void this.readWaiting();
     else if (now - this.waitingAsked > readAgain) this.waitingWanted = true;
     if (!drawn) return;

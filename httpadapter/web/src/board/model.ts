@@ -185,6 +185,13 @@ export class World {
     return this.stands.get(driver)?.since ?? NaN;
   }
 
+  /** Forgets what ended before a moment and needs nobody: a board that is open for weeks would hold all of it. It tells whether there was any. */
+  forget(before: number): boolean {
+    const had = this.ended.size;
+    for (const [id, t] of this.ended) if (ms(t.completed_at) < before && (t.outcome !== 'failed' || t.retried_by) && !t.stuck?.length) this.ended.delete(id);
+    return this.ended.size < had;
+  }
+
   private task(t: Task, rows: Rows): Change | null {
     const was = rows.tasks.get(t.task_id) ?? this.ended.get(t.task_id);
     if (was && was.version > t.version) return null;
