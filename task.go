@@ -3016,7 +3016,9 @@ func (s *Service) ReopenTask(ctx context.Context, id TaskID) (_ Task, err error)
 // ReportStuck notes that the phone of a driver who has or had the task could not deliver a step: the
 // service refused it, as the task had changed meanwhile. Task.Stuck tells of it until the driver or
 // the application has seen to it ([Service.SettleStep], [Service.SettleTask]), or the task ends.
-// Saying so again changes nothing. Codes: ErrInvalid; ErrNotFound when the driver never had it.
+// Saying so again changes nothing. What belongs to no task needs no word: going on or off duty is never
+// refused, and an order of the stops only where the application has made another meanwhile, of which
+// it knows. Codes: ErrInvalid; ErrNotFound when the driver never had it.
 func (s *Service) ReportStuck(ctx context.Context, driver DriverID, id TaskID, step StuckStep) (_ Task, err error) {
 	defer s.observe(&ctx, "ReportStuck").end(&err)
 	var c check
