@@ -1165,11 +1165,11 @@ func (b FixBatch) wrong(t time.Time) bool { return !b.Latest.IsZero() && t.After
 
 // forget removes the kept fixes that lie further ahead than they can, and brings the driver back to
 // the newest one that does not: else his position could not move until their time had come.
-func (b FixBatch) forget(log FixLog, d Driver) (Driver, error) {
+func (b FixBatch) forget(log FixLog, d Driver, newest time.Time) (Driver, error) {
 	if b.wrong(d.DutyAt) {
 		d.DutyAt = b.SeenAt
 	}
-	if !b.wrong(d.Position.newest()) {
+	if !b.wrong(newest) {
 		return d, nil
 	}
 	if err := log.Forget(b.Latest); err != nil {
@@ -1280,11 +1280,19 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 		return Recorded{}, ErrNotFound
 	}
 	was := d
-	d, err := b.forget(log, d)
+	end, known := d.Position.tail()
+	newest := d.Position.newestOf(end, known)
+	d, err := b.forget(log, d, newest)
 	if err != nil {
 		return Recorded{}, err
 	}
-	j := judgement{FixBatch: b, log: log, pos: b.arrive(d.Position), live: d.Position.Fix.Time}
+	if d.Position != was.Position {
+		end, known = d.Position.tail()
+		newest = d.Position.newestOf(end, known)
+	}
+	j := judgement{
+		FixBatch: b, log: log, pos: b.arrive(d.Position), end: end, known: known, live: d.Position.Fix.Time,
+	}
 	if err := j.admit(d); err != nil {
 		return Recorded{}, err
 	}
@@ -1299,7 +1307,7 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 		j.name()
 	}
 	moved, rewritten := j.pos.Fix != was.Position.Fix, j.rewritten || d.Position.Fix != was.Position.Fix
-	if rewritten || j.late(d.Position.newest()) {
+	if rewritten || j.late(newest) {
 		j.pos.Rewrites++
 	}
 	before := was.Position.Fix.Time
@@ -1321,8 +1329,11 @@ func (b FixBatch) livelier(good, coarse Fix) Fix {
 }
 
 // newest is the time of the newest kept fix.
-func (p Position) newest() time.Time {
-	if t, known := p.tail(); known && t.Newest != never {
+func (p Position) newest() time.Time { return p.newestOf(p.tail()) }
+
+// newestOf is newest, of a position with this tail.
+func (p Position) newestOf(t tail, known bool) time.Time {
+	if known && t.Newest != never {
 		return time.UnixMilli(t.Newest).UTC()
 	}
 	return p.Fix.Time
@@ -1635,6 +1646,8 @@ type judgement struct {
 	FixBatch
 	log       FixLog
 	pos       Position
+	end       tail // of pos, before
+	known     bool
 	outcomes  []FixOutcome
 	fresh     []judged  // what is to be kept, in order of time
 	live      time.Time // of the newest good fix of those before
@@ -1745,8 +1758,8 @@ func (t *track) step(rows []judged, elsewhere func(at int64, mark FixMark)) (bey
 // append keeps the batch if all of it is newer than what is kept, without reading the log, and
 // tells whether it could.
 func (j *judgement) append() (done bool, err error) {
-	t, known := j.pos.tail()
-	if !known || t.Newest != never && j.fresh[0].at() <= t.Newest {
+	t := j.end
+	if !j.known || t.Newest != never && j.fresh[0].at() <= t.Newest {
 		return false, nil
 	}
 	var changed []KeptFix

@@ -166,9 +166,10 @@ func (g *recorder) judgeKnown(list []*recording) judged {
 }
 
 // byKeys leaves but one plan for what comes next, if that names rows by their keys: from one to the other
-// in the order given. It is as good for small tables as for large ones, and may be kept.
+// in the order given. It is as good for small tables as for large ones, and may be kept. In the same
+// statement it says how long a driver is waited for whom somebody holds, as lockWaitOfGroup does.
 const byKeys = `
-SELECT set_config('plan_cache_mode', 'force_generic_plan', true),
+SELECT set_config('lock_timeout', '200ms', true), set_config('plan_cache_mode', 'force_generic_plan', true),
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
@@ -201,7 +202,6 @@ func (s *Store) moveKnown(k judged) (moved map[driverNumber]bool, err error) {
 	moved = make(map[driverNumber]bool, len(k.drivers))
 	err = s.call(context.Background(), func(ctx context.Context) error {
 		return s.once(ctx, beginGroup, func(_ context.Context, x *tx) error {
-			x.queue(lockWaitOfGroup)
 			x.queue(byKeys)
 			queueEach(x, func(n driverNumber) { moved[n] = true }, scanNumber, moveDrivers, args...)
 			return nil
