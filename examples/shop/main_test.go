@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -15,17 +16,16 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/trackingtest"
 )
 
-// open is a shop over a kit.
-func open(t *testing.T) (*shop, *trackingtest.Kit, http.Handler) {
+// openKit is a shop over a kit.
+func openKit(t *testing.T) (*shop, *trackingtest.Kit, http.Handler) {
 	t.Helper()
-	s, err := newShop(filepath.Join(t.TempDir(), "shop.db"))
+	s, err := open(filepath.Join(t.TempDir(), "shop.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.db.Close() })
 	k := trackingtest.New(t, &tracking.Options{Notifier: s})
-	s.svc = k.Service
-	h, err := s.handler("pw")
+	h, err := s.mount(k.Service, "pw")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,9 +46,9 @@ func get(t *testing.T, h http.Handler, path string, status int) string {
 }
 
 func TestOrder(t *testing.T) {
-	s, k, h := open(t)
+	s, k, h := openKit(t)
 	w := httptest.NewRecorder()
-	r := httptest.NewRequest("POST", "/orders", strings.NewReader(url.Values{"address": {"12 Anna <Salai>"}}.Encode()))
+	r := httptest.NewRequest("POST", "/", strings.NewReader(url.Values{"address": {"12 Anna <Salai>"}}.Encode()))
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	h.ServeHTTP(w, r)
 	at := w.Header().Get("Location")
@@ -58,12 +58,12 @@ func TestOrder(t *testing.T) {
 
 	// The worker does not know whether the task was made, and asks again.
 	k.Store.LoseNextAnswer()
-	if _, err := s.ship(t.Context()); err == nil {
+	if err := s.ship(t.Context()); err == nil {
 		t.Fatal("the lost answer went unnoticed")
 	}
-	for _, want := range []bool{true, false} {
-		if more, err := s.ship(t.Context()); err != nil || more != want {
-			t.Fatal(more, err)
+	for range 2 {
+		if err := s.ship(t.Context()); err != nil {
+			t.Fatal(err)
 		}
 	}
 	list, _, err := k.Tasks(t.Context(), tracking.TaskFilter{})
@@ -90,14 +90,14 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// What is told twice, or of another order, changes nothing more.
+// An event that is told twice is kept once.
 func TestToldTwice(t *testing.T) {
-	s, k, h := open(t)
+	s, k, h := openKit(t)
 	id, err := s.place(t.Context(), "12 Anna Salai")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.ship(t.Context()); err != nil {
+	if err := s.ship(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	k.Settle()
@@ -105,23 +105,42 @@ func TestToldTwice(t *testing.T) {
 	if len(told) != 1 {
 		t.Fatalf("told %d times", len(told))
 	}
-	if _, err := s.db.Exec(`UPDATE orders SET state = 'mine'`); err != nil {
+	if _, err := s.db.Exec(`UPDATE news SET state = 'mine'`); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Notify(t.Context(), tracking.Notification{Event: told[0], Attempt: 2}); err != nil {
 		t.Fatal(err)
 	}
-	if p := get(t, h, "/orders/"+id, 200); !strings.Contains(p, ": mine") {
+	if p := get(t, h, "/?order="+id, 200); !strings.Contains(p, ": mine") {
 		t.Errorf("the same event was written twice: %s", p)
 	}
 }
 
+// An order that no task can be made of stays in the outbox, and holds up none of those behind it.
+func TestOrderRefused(t *testing.T) {
+	s, k, _ := openKit(t)
+	for _, address := range []string{"", "12 Anna Salai"} {
+		if _, err := s.place(t.Context(), address); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.ship(t.Context()); !errors.Is(err, tracking.ErrInvalid) {
+		t.Errorf("an order without an address: %v", err)
+	}
+	list, _, err := k.Tasks(t.Context(), tracking.TaskFilter{})
+	if err != nil || len(list) != 1 || list[0].Drop.Address != "12 Anna Salai" {
+		t.Fatalf("%v, %v", list, err)
+	}
+}
+
 func TestWhoMayLook(t *testing.T) {
-	_, _, h := open(t)
+	_, _, h := openKit(t)
 	get(t, h, "/delivery/v1/task/list", 401)
 	get(t, h, "/delivery/v1/task/list", 200)
 	get(t, h, "/orders/1", 404)
-	get(t, h, "/", 200)
+	if p := get(t, h, "/?order=1", 200); p != get(t, h, "/", 200) {
+		t.Errorf("the page of no order: %s", p)
+	}
 }
 
 // The shop over a real socket and files, begun and ended twice: what is placed is shipped.
@@ -138,12 +157,12 @@ func TestRun(t *testing.T) {
 		go func() { ended <- run(ctx, l, dir, "pw") }()
 		base := "http://" + l.Addr().String()
 		if at == "" {
-			r, err := http.PostForm(base+"/orders", url.Values{"address": {"12 Anna Salai"}})
+			r, err := http.PostForm(base+"/", url.Values{"address": {"12 Anna Salai"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			r.Body.Close()
-			at = r.Request.URL.Path
+			at = r.Request.URL.RequestURI()
 		}
 		for shipped := false; !shipped; {
 			r, err := http.Get(base + at)
