@@ -92,8 +92,8 @@ func beside(b *testing.B, callers, n int, what string, store, raw func(g int) er
 // each is a turn's length for so many callers.
 func each(callers int) int { return min(max(64, 8*callers), 1000) }
 
-// BenchmarkFixes records batches by so many callers at once, each for a driver of his own, with the store and with bare inserts that
-// are grouped in the same way.
+// BenchmarkFixes records batches by so many callers at once, each for a driver of his own, with the
+// store and with bare inserts that are grouped in the same way.
 func BenchmarkFixes(b *testing.B) {
 	for _, callers := range []int{1, 64, 1000} {
 		for _, batch := range []int{1, 10, 100} {
@@ -247,8 +247,8 @@ func filled(b *testing.B, n int) (*postgres.Store, *pgxpool.Pool) {
 	return s, pool
 }
 
-// BenchmarkCrowd asks for the nearest where 10,000 drivers stand on one spot, or within a stone's throw of
-// it, beside a count of their rows by the server.
+// BenchmarkCrowd asks for the nearest where 10,000 drivers stand on one spot, or within a stone's
+// throw of it, beside a count of their rows by the server.
 func BenchmarkCrowd(b *testing.B) {
 	s, pool := filled(b, 20_000)
 	spot := tracking.LngLat{Lng: 80.2707, Lat: 13.0827}

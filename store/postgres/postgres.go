@@ -1,5 +1,5 @@
-// Package postgres is a [tracking.Store] on PostgreSQL 15 or later, for any number of processes: what
-// one has done, another reads at once.
+// Package postgres is a [tracking.Store] on PostgreSQL 15 or later, for any number of processes:
+// what one has done, another reads at once.
 //
 //	store, err := postgres.Open(ctx, "postgres://tracking@db.example.com/shop?sslmode=verify-full", nil)
 //	if err != nil {
@@ -8,60 +8,63 @@
 //	defer store.Close()
 //	svc, err := tracking.New(store, nil)
 //
-// Where the program has a pool of connections already, [New] takes that. No extension is needed, and
-// no right but those of the owner of a schema: everything is in one, "tracking" by default, that is
-// made by Open in a database that may hold anything else.
+// Where the program has a pool of connections already, [New] takes that. No extension is needed,
+// and no right but those of the owner of a schema: everything is in one, "tracking" by default,
+// that is made by Open in a database that may hold anything else.
 //
 // # The schema
 //
-// [Open] and [New] bring the schema up to date, each step in one transaction; of several processes
-// that start at once one does it. It waits for the transactions that are open on a table, and lets
-// nobody else wait with it for more than half a second. With Options.CheckOnly they only look, and say
-// what to run; [Migrations] are the files, for other tools. The code of one version works on its own
-// schema and on the next one, so that processes can be replaced one by one. On a newer one than that
-// it does not, and leaves it untouched.
+// [Open] and [New] bring the schema up to date, each step in one transaction; of several
+// processes that start at once one does it. It waits for the transactions that are open on a
+// table, and lets nobody else wait with it for more than half a second. With Options.CheckOnly
+// they only look, and say what to run; [Migrations] are the files, for other tools. The code of
+// one version works on its own schema and on the next one, so that processes can be replaced one
+// by one. On a newer one than that it does not, and leaves it untouched.
 //
 // # How it writes
 //
-// A Commit compares versions and sets: in one round trip it locks the rows that it replaces, always
-// in the same order, in a second one it writes all and commits. Nobody waits for longer than that
-// for a row. What is all new takes one round trip, and so do fixes for a driver to whom nobody else has
-// written since this process has: it remembers the last 16,384 of them, and asks the server whether one
-// is still as it knows him, in the step that writes. Calls of one process that are made at once share a transaction, if they are about
-// different rows, and so do calls of RecordFixes; each is answered for itself. A row that somebody
-// else's transaction holds keeps nobody waiting but who writes it, and not for longer than
-// Options.Timeout. What the server refuses because of others who were at work on the same rows is tried
-// again, and in the end is a conflict that names no row. When a connection is lost after the commit
-// was sent, nobody knows whether it was done: that is ErrUnavailable, the code whose outcome is
-// unknown. A server that only reads, restarts or fails over is ErrUnavailable too, and the store goes
-// on by itself as soon as it can.
+// A Commit compares versions and sets: in one round trip it locks the rows that it replaces,
+// always in the same order, in a second one it writes all and commits. Nobody waits for longer
+// than that for a row. What is all new takes one round trip, and so do fixes for a driver to
+// whom nobody else has written since this process has: it remembers the last 16,384 of them, and
+// asks the server whether one is still as it knows him, in the step that writes. Calls of one
+// process that are made at once share a transaction, if they are about different rows, and so do
+// calls of RecordFixes; each is answered for itself. A row that somebody else's transaction
+// holds keeps nobody waiting but who writes it, and not for longer than Options.Timeout. What
+// the server refuses because of others who were at work on the same rows is tried again, and in
+// the end is a conflict that names no row. When a connection is lost after the commit was sent,
+// nobody knows whether it was done: that is ErrUnavailable, the code whose outcome is unknown. A
+// server that only reads, restarts or fails over is ErrUnavailable too, and the store goes on by
+// itself as soon as it can.
 //
-// Numbers of events (Seq) come from a row of each subject, which is locked to the end of the commit.
-// The place of an event in the list of an application is given after the commit, in the background or
-// by the list that is read: so nobody waits for another one's commit, and nothing is ever shown
-// before what was shown already.
+// Numbers of events (Seq) come from a row of each subject, which is locked to the end of the
+// commit. The place of an event in the list of an application is given after the commit, in the
+// background or by the list that is read: so nobody waits for another one's commit, and nothing
+// is ever shown before what was shown already.
 //
 // # What other processes do
 //
-// The store is a [tracking.Watcher]: what a process has changed it tells the others by NOTIFY, all of
-// a few milliseconds together, after the commits and outside of them. Each hears it on a connection of
-// its own. Nothing depends on that but how soon somebody looks. As a [tracking.Limiter] it counts wrong
-// codes and notes for all of them.
+// The store is a [tracking.Watcher]: what a process has changed it tells the others by NOTIFY,
+// all of a few milliseconds together, after the commits and outside of them. Each hears it on a
+// connection of its own. Nothing depends on that but how soon somebody looks. As a
+// [tracking.Limiter] it counts wrong codes and notes for all of them.
 //
 // # What is erased
 //
-// What is deleted or replaced nobody reads any more once that is committed; its bytes stay in the
-// tables and indices until the server's vacuum has come by, and in its log, archives and standbys for
-// as long as these are kept. Vacuum frees the space and overwrites it when it is used again, not
-// before; only VACUUM FULL leaves nothing of it. So where that matters run VACUUM FULL on
-// tasks, trips, files and requests of the schema after an erasure, at a time when nobody needs them.
+// What is deleted or replaced nobody reads any more once that is committed; its bytes stay in
+// the tables and indices until the server's vacuum has come by, and in its log, archives and
+// standbys for as long as these are kept. Vacuum frees the space and overwrites it when it is
+// used again, not before; only VACUUM FULL leaves nothing of it. So where that matters run
+// VACUUM FULL on tasks, trips, files and requests of the schema after an erasure, at a time when
+// nobody needs them.
 //
 // # In your own transaction
 //
 // [In] and [InSQL] make of a transaction of yours, in the same database, what
-// [tracking.Service.Within] takes: an order and its task are written together or not at all. What a call
-// writes is behind a savepoint, so that one that is refused leaves the transaction as it was, without
-// a lock; only a trip whose time is up when its driver's position is saved stays ended.
+// [tracking.Service.Within] takes: an order and its task are written together or not at all.
+// What a call writes is behind a savepoint, so that one that is refused leaves the transaction
+// as it was, without a lock; only a trip whose time is up when its driver's position is saved
+// stays ended.
 //
 //   - A new task, driver or invite is new rows alone, for which nobody waits, however long the
 //     transaction takes; only who uses the same key or id does. What is changed is held until its end:
@@ -78,29 +81,40 @@
 //
 // # Poolers and other settings
 //
-// All names are qualified by the schema, and no right answer needs anything that a session keeps, so
-// a pooler such as PgBouncer may hand out connections by transaction. Listening is the exception:
-// Options.Listen. Tell pgx not to prepare
-// statements then: default_query_exec_mode=exec in the URL (or cache_describe, or simple_protocol).
-// In the URL stands whatever else pgx and the server know: TLS, pool_max_conns, application_name,
-// statement_timeout. Where the URL names none of these modes and leaves them out, Open sets for its
-// own connections application_name, statement_timeout (Options.Timeout), jit=off and
+// All names are qualified by the schema, and no right answer needs anything that a session
+// keeps, so a pooler such as PgBouncer may hand out connections by transaction. Listening is the
+// exception: Options.Listen. Tell pgx not to prepare statements then:
+// default_query_exec_mode=exec in the URL (or cache_describe, or simple_protocol). In the URL
+// stands whatever else pgx and the server know: TLS, pool_max_conns, application_name,
+// statement_timeout. Where the URL names none of these modes and leaves them out, Open sets for
+// its own connections application_name, statement_timeout (Options.Timeout), jit=off and
 // plan_cache_mode=force_custom_plan: plans that were made for small tables are not kept, and
-// compiling costs more than it gains here. Who hands a pool to New is advised to set the last two.
+// compiling costs more than it gains here. Who hands a pool to New is advised to set the last
+// two.
 //
 // # Beyond one server
 //
-// All of this was tried on PostgreSQL 15, alone and behind PgBouncer. What follows was not: it is what
-// the documentation of others leads to expect. Every key of an application's rows begins with its
-// number and every Commit is of one application, so that they can be distributed by it, as with
-// Citus; the tables apps, secrets, memos, codes and limits have no application and stay in one place.
-// No right answer depends on a sequence without gaps, and none on an advisory lock: only migrations
-// take one. What differs is asked for by Open and New: where a server has no LISTEN or NOTIFY, as
-// CockroachDB, and YugabyteDB until lately, the store looks for what has changed twice a second, as
-// behind a pooler; that was run with NOTIFY taken away. Where it has no FOR UPDATE SKIP LOCKED, a sweep
-// locks rows with NOWAIT, and one by one where somebody holds some; that was run, on PostgreSQL, with
-// SKIP LOCKED switched off. The store does not do without NOWAIT and savepoints then, nor ever without
-// ON CONFLICT, partial unique indexes, GIN, and unlogged tables; partitions are not used.
+// What was run is PostgreSQL 15, alone, behind PgBouncer, with NOTIFY taken away, and with SKIP
+// LOCKED switched off. The rest of this section was not: it is what the documentation of others
+// leads to expect.
+//
+// What differs is asked for by Open and New. Where a server has no LISTEN or NOTIFY, the store
+// looks for what has changed twice a second, as behind a pooler. Where it has no FOR UPDATE SKIP
+// LOCKED, a sweep locks rows with NOWAIT, and one by one, behind savepoints, where somebody
+// holds some. The store does not do without ON CONFLICT, statements that write several tables
+// (WITH … INSERT), partial unique indexes, GIN and UNLOGGED; partitions are not used.
+//
+// YugabyteDB has these where it is made of PostgreSQL 15, the later ones LISTEN and NOTIFY as
+// well. CockroachDB has no LISTEN and NOTIFY, and is refused while it calls itself PostgreSQL
+// 13, as it did for years; nothing is known about the others of the list there.
+//
+// The rows of an application can be distributed by it, as with Citus: their primary keys begin
+// with its number, every Commit is of one, and no right answer depends on a sequence without
+// gaps, or on an advisory lock, which only migrations take. The tables apps, secrets, memos,
+// codes, limits, and keys, as a key's hash is unique over all applications, stay in one place.
+// But the store would have to be changed for that: fixes that come at once, leases and sweeps
+// lock and write rows of several applications in one statement, which Citus does within one
+// shard only.
 //
 // Isolation is READ COMMITTED, or REPEATABLE READ for single reads, and nothing depends on what the
 // database's default is.
