@@ -36,8 +36,13 @@ func TestBoardFrames(t *testing.T) {
 		const tick = (now) => { frames_.push(now - last); last = now; requestAnimationFrame(tick); };
 		requestAnimationFrame(tick);
 	})()`)
-	for _, zoomed := range []string{"whole", "near"} {
-		if zoomed == "near" {
+	for _, zoomed := range []string{"whole", "near", "one selected"} {
+		switch zoomed {
+		case "one selected": // the rest is dim
+			p.eval(row("driver", "d-003") + `.click()`)
+			p.see("that the rest is dim", `document.querySelectorAll('.mark.dim').length > 20`)
+			p.eval(`new Promise((done) => setTimeout(done, 1000))`)
+		case "near":
 			p.eval(`document.querySelector('.leaflet-control-zoom-in').click()`)
 			p.eval(`new Promise((done) => setTimeout(done, 700))`)
 			p.eval(`document.querySelector('.leaflet-control-zoom-in').click()`)

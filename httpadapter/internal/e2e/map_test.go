@@ -1,8 +1,11 @@
 package e2e_test
 
 import (
+	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -14,8 +17,13 @@ import (
 // streetMap opens a map of a town that the scenes lie in.
 func streetMap(t *testing.T) *web.Map {
 	t.Helper()
+	return openMap(t, maptest.Write)
+}
+
+func openMap(t *testing.T, write func(file string, lng, lat float64) error) *web.Map {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "town.pmtiles")
-	if err := maptest.Write(file, 13.39, 52.517); err != nil {
+	if err := write(file, 13.39, 52.517); err != nil {
 		t.Fatal(err)
 	}
 	m, err := web.OpenMap(file)
@@ -81,6 +89,42 @@ func TestStreetMap(t *testing.T) {
 	}
 	if brightness["light"] < brightness["dark"]+60 {
 		t.Errorf("the map is as dark as %v", brightness)
+	}
+}
+
+// A file as large as one of a city, whose directory lists further ones, is drawn on the board at each
+// zoom, and asked for in small parts.
+func TestCityMap(t *testing.T) {
+	m := openMap(t, maptest.WriteCity)
+	var mu sync.Mutex
+	var largest, all int
+	server := serve(t, web.Site{Map: m}, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			next.ServeHTTP(w, r)
+			if strings.HasSuffix(r.URL.Path, m.Name()) {
+				n, _ := strconv.Atoi(w.Header().Get("Content-Length"))
+				mu.Lock()
+				largest, all = max(largest, n), all+n
+				mu.Unlock()
+			}
+		})
+	})
+	p := newPerson(t, chromium(t), "the dispatcher", server.URL)
+	p.desk(1280, 800)
+	p.open(server.URL + "/board/#signin=busy")
+	p.see("the board", live)
+	p.see("streets", colours+` > 20`)
+	for range 5 {
+		p.eval(`document.querySelector('.leaflet-control-zoom-in').click()`)
+		p.eval(`new Promise((done) => setTimeout(done, 500))`)
+		p.see("streets, nearer", `document.querySelector('.leaflet-zoom-anim.leaflet-zooming') === null && `+colours+` > 10`)
+	}
+	p.onlyFrom(server.URL)
+	mu.Lock()
+	defer mu.Unlock()
+	t.Logf("%d KB, at most %d KB at once", all>>10, largest>>10)
+	if all == 0 || largest > 128<<10 {
+		t.Errorf("%d bytes were asked for, up to %d at once", all, largest)
 	}
 }
 

@@ -17,23 +17,40 @@ import (
 const Attribution = `<a href="https://www.openstreetmap.org/copyright" target="_blank">&copy; OpenStreetMap</a>`
 
 const (
-	minZoom, maxZoom = 0, 14
-	extent           = 4096   // units across a tile
-	degree           = 111195 // metres of latitude
+	extent = 4096   // units across a tile
+	degree = 111195 // metres of latitude
 )
+
+// plan is how much there is of a town.
+type plan struct {
+	streets     int     // from its middle to each side, 200 m apart
+	east, north float64 // degrees from its middle to its edges
+	maxZoom     int
+	leaf        int // how many tiles one directory lists, of several; 0: there is one
+}
 
 // Write makes a file of a town around a place: a park, a river, and streets 200 m apart, which have
 // names.
 func Write(file string, lng, lat float64) error {
-	features := town(lng, lat)
+	return plan{streets: 10, east: 0.04, north: 0.025, maxZoom: 14}.write(file, lng, lat)
+}
+
+// WriteCity makes a file like Write, of a city 20 by 20 km in size, to the zoom and with the
+// directories of directories that files have which are cut from a map of the world.
+func WriteCity(file string, lng, lat float64) error {
+	return plan{streets: 50, east: 0.16, north: 0.1, maxZoom: 15, leaf: 128}.write(file, lng, lat)
+}
+
+func (p plan) write(file string, lng, lat float64) error {
+	features := town(lng, lat, p.streets)
 	type tile struct {
 		id   uint64
 		data []byte
 	}
 	var tiles []tile
-	for z := minZoom; z <= maxZoom; z++ {
-		west, north := project(lng-0.04, lat+0.025, z)
-		east, south := project(lng+0.04, lat-0.025, z)
+	for z := 0; z <= p.maxZoom; z++ {
+		west, north := project(lng-p.east, lat+p.north, z)
+		east, south := project(lng+p.east, lat-p.north, z)
 		for x := int(west); x <= int(east); x++ {
 			for y := int(north); y <= int(south); y++ {
 				data, err := squash(encode(features, z, x, y))
@@ -46,25 +63,25 @@ func Write(file string, lng, lat float64) error {
 	}
 	slices.SortFunc(tiles, func(a, b tile) int { return cmp.Compare(a.id, b.id) })
 
-	// The directory: ids as differences, how many tiles have the same content, lengths, offsets.
-	directory := binary.AppendUvarint(nil, uint64(len(tiles)))
-	var body []byte
-	last := uint64(0)
+	var entries []entry
+	var body, leaves []byte
 	for _, t := range tiles {
-		directory = binary.AppendUvarint(directory, t.id-last)
-		last = t.id
-	}
-	for range tiles {
-		directory = binary.AppendUvarint(directory, 1)
-	}
-	for _, t := range tiles {
-		directory = binary.AppendUvarint(directory, uint64(len(t.data)))
-	}
-	for _, t := range tiles {
-		directory = binary.AppendUvarint(directory, uint64(len(body))+1)
+		entries = append(entries, entry{t.id, 1, len(t.data), len(body)})
 		body = append(body, t.data...)
 	}
-	root, err := squash(directory)
+	if p.leaf > 0 {
+		var roots []entry
+		for list := range slices.Chunk(entries, p.leaf) {
+			leaf, err := squash(directory(list))
+			if err != nil {
+				return err
+			}
+			roots = append(roots, entry{list[0].id, 0, len(leaf), len(leaves)})
+			leaves = append(leaves, leaf...)
+		}
+		entries = roots
+	}
+	root, err := squash(directory(entries))
 	if err != nil {
 		return err
 	}
@@ -75,7 +92,7 @@ func Write(file string, lng, lat float64) error {
 
 	head := append([]byte("PMTiles"), 3)
 	at := uint64(127)
-	for _, part := range [][]byte{root, metadata, nil, body} { // nil: no further directories
+	for _, part := range [][]byte{root, metadata, leaves, body} {
 		head = binary.LittleEndian.AppendUint64(head, at)
 		head = binary.LittleEndian.AppendUint64(head, uint64(len(part)))
 		at += uint64(len(part))
@@ -83,15 +100,43 @@ func Write(file string, lng, lat float64) error {
 	for range 3 { // tiles addressed, entries, contents
 		head = binary.LittleEndian.AppendUint64(head, uint64(len(tiles)))
 	}
-	head = append(head, 1, 2, 2, 1, minZoom, maxZoom) // in order; gzip, gzip; vector tiles
-	for _, degrees := range []float64{lng - 0.04, lat - 0.025, lng + 0.04, lat + 0.025} {
+	head = append(head, 1, 2, 2, 1, 0, byte(p.maxZoom)) // in order; gzip, gzip; vector tiles
+	for _, degrees := range []float64{lng - p.east, lat - p.north, lng + p.east, lat + p.north} {
 		head = binary.LittleEndian.AppendUint32(head, uint32(int32(degrees*1e7)))
 	}
 	head = append(head, 12)
 	for _, degrees := range []float64{lng, lat} {
 		head = binary.LittleEndian.AppendUint32(head, uint32(int32(degrees*1e7)))
 	}
-	return os.WriteFile(file, slices.Concat(head, root, metadata, body), 0o644)
+	return os.WriteFile(file, slices.Concat(head, root, metadata, leaves, body), 0o644)
+}
+
+// entry says where a tile is: how many after it have the same content. With none, not even itself, it
+// is a further directory, and its tile the first one listed there.
+type entry struct {
+	id             uint64
+	run            uint64
+	length, offset int
+}
+
+// directory lists entries: their ids as differences, runs, lengths, offsets.
+func directory(list []entry) []byte {
+	b := binary.AppendUvarint(nil, uint64(len(list)))
+	last := uint64(0)
+	for _, e := range list {
+		b = binary.AppendUvarint(b, e.id-last)
+		last = e.id
+	}
+	for _, e := range list {
+		b = binary.AppendUvarint(b, e.run)
+	}
+	for _, e := range list {
+		b = binary.AppendUvarint(b, uint64(e.length))
+	}
+	for _, e := range list {
+		b = binary.AppendUvarint(b, uint64(e.offset)+1)
+	}
+	return b
 }
 
 func squash(data []byte) ([]byte, error) {
@@ -112,7 +157,9 @@ type feature struct {
 	tags   []string     // key, value, key, value
 }
 
-func town(lng, lat float64) []feature {
+// town has so many streets to each side of its middle.
+func town(lng, lat float64, streets int) []feature {
+	k := float64(streets) / 10
 	at := func(east, north float64) [2]float64 {
 		return [2]float64{lng + east/degree/math.Cos(lat*math.Pi/180), lat + north/degree}
 	}
@@ -120,25 +167,25 @@ func town(lng, lat float64) []feature {
 		return [][2]float64{at(west, south), at(west, north), at(east, north), at(east, south)}
 	}
 	list := []feature{
-		{"earth", true, box(-3000, -2500, 3000, 2500), []string{"kind", "earth"}},
+		{"earth", true, box(-3000*k, -2500*k, 3000*k, 2500*k), []string{"kind", "earth"}},
 		{"landuse", true, box(210, 210, 790, 590), []string{"kind", "park"}},
 		{"water", true, [][2]float64{
-			at(-3000, -900), at(-800, -620), at(900, -840), at(3000, -500),
-			at(3000, -620), at(900, -960), at(-800, -740), at(-3000, -1020),
+			at(-3000*k, -900), at(-800, -620), at(900, -840), at(3000*k, -500),
+			at(3000*k, -620), at(900, -960), at(-800, -740), at(-3000*k, -1020),
 		}, []string{"kind", "river"}},
 	}
 	names := []string{"Ash", "Birch", "Cedar", "Elm", "Fir", "Hazel", "Larch", "Maple", "Oak", "Pine", "Rowan"}
-	for i := range 21 {
-		d, name := float64(i-10)*200, names[i%len(names)]
+	for i := range 2*streets + 1 {
+		d, name := float64(i-streets)*200, names[i%len(names)]
 		kind := "minor_road"
 		if i%5 == 0 {
 			kind = "major_road"
 		}
 		list = append(list,
-			feature{"roads", false, [][2]float64{at(d, -2200), at(d, 2200)}, []string{
+			feature{"roads", false, [][2]float64{at(d, -2200*k), at(d, 2200*k)}, []string{
 				"kind", kind, "name", name + " Street",
 			}},
-			feature{"roads", false, [][2]float64{at(-2600, d), at(2600, d)}, []string{
+			feature{"roads", false, [][2]float64{at(-2600*k, d), at(2600*k, d)}, []string{
 				"kind", kind, "name", name + " Avenue",
 			}})
 	}
