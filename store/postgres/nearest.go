@@ -242,9 +242,6 @@ func (l *look) find(ctx context.Context) (found []candidate, err error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case len(found) >= l.most && (crowd || looked < limit):
-			known.set(kind, r/math.Sqrt(float64(held)))
-			return found, nil
 		case rare && !crowd && looked >= 32 && 16*len(found) < looked:
 			rare = false
 			holders, n, err := l.read(ctx, l.farthest, selectHolders, l.classes, limit)
@@ -252,6 +249,9 @@ func (l *look) find(ctx context.Context) (found []candidate, err error) {
 				return holders, err
 			}
 			continue // the same circle once more: there are many, though few are here
+		case len(found) >= l.most && (crowd || looked < limit):
+			known.set(kind, r/math.Sqrt(float64(held)))
+			return found, nil
 		case looked >= limit && !crowd:
 			high = r
 			if next := max(r/4, math.Sqrt(low*r), smallest); 1.2*next < r {
