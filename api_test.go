@@ -149,3 +149,37 @@ func declared(files *token.FileSet, dir string, file *ast.File) (lines []string)
 	}
 	return lines
 }
+
+// Each package that a program can import says what it is, and teaches by an Example.
+func TestEveryPackageTeaches(t *testing.T) {
+	var dirs []string
+	for _, line := range append(exportedAPI(t), "pkg store,") { // which has only its doc
+		dir, _, _ := strings.Cut(strings.TrimPrefix(line, "pkg "), ",")
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	for _, dir := range append(dirs, "httpadapter/otel") {
+		p, err := build.ImportDir(dir, build.ImportComment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.Doc == "" {
+			t.Errorf("%s has no doc", dir)
+		}
+		taught := false
+		for _, name := range append(p.TestGoFiles, p.XTestGoFiles...) {
+			file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(dir, name), nil, parser.SkipObjectResolution)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range file.Decls {
+				f, ok := d.(*ast.FuncDecl)
+				taught = taught || ok && strings.HasPrefix(f.Name.Name, "Example")
+			}
+		}
+		if !taught {
+			t.Errorf("%s has no Example", dir)
+		}
+	}
+}

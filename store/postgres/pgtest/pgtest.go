@@ -3,6 +3,9 @@
 // The server is that of TRACKING_POSTGRES, a URL whose user may create databases. Without it one is
 // started where initdb is found, and ends with the test binary, however that ends. Where there is
 // none the test is skipped by name, and fails with TRACKING_LONG=1.
+//
+// It is for tests of programs over store/postgres too: a [Template] is a database as they begin with,
+// a [Cluster] a server that a test may kill, and [NewBouncer] a pooler in front of one.
 package pgtest
 
 import (
