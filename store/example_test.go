@@ -32,7 +32,7 @@ func Example() {
 	}
 	at := tracking.LngLat{Lng: 80.27, Lat: 13.08}
 	duty := true
-	_, _, err = svc.SaveDriver(context.Background(), tracking.DriverUpdate{ID: "asha", Available: &duty, LngLat: &at})
+	_, err = svc.SaveDriver(context.Background(), tracking.DriverUpdate{ID: "asha", Available: &duty, LngLat: &at})
 	if err != nil {
 		panic(err)
 	}
