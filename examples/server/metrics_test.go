@@ -198,3 +198,70 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("the dashboard shows only %d metrics", len(asked))
 	}
 }
+
+// Grafana takes the file as it is: the panels lie beside each other on its 24 columns, and each asks
+// the data source that is chosen above them.
+func TestDashboardLayout(t *testing.T) {
+	text, err := os.ReadFile("dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type place struct{ X, Y, W, H int }
+	var board struct {
+		UID, Title    string
+		SchemaVersion int
+		Templating    struct {
+			List []struct{ Name, Type, Query string }
+		}
+		Panels []struct {
+			ID          int
+			Type, Title string
+			Datasource  struct{ Type, UID string }
+			GridPos     place
+			Targets     []struct{ RefID string }
+		}
+	}
+	if err := json.Unmarshal(text, &board); err != nil {
+		t.Fatal(err)
+	}
+	if board.UID == "" || len(board.UID) > 40 || board.Title == "" || board.SchemaVersion != 39 { // Grafana 11
+		t.Errorf("uid %q, title %q, schema %d", board.UID, board.Title, board.SchemaVersion)
+	}
+	if v := board.Templating.List; len(v) != 1 || v[0].Name != "datasource" || v[0].Type != "datasource" ||
+		v[0].Query != "prometheus" {
+		t.Errorf("variables %+v", v)
+	}
+	ids, taken := map[int]bool{}, map[place]string{}
+	for _, p := range board.Panels {
+		if p.ID <= 0 || ids[p.ID] {
+			t.Errorf("%q has the id %d", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		if p.Datasource.Type != "prometheus" || p.Datasource.UID != "${datasource}" {
+			t.Errorf("%q asks %+v", p.Title, p.Datasource)
+		}
+		if !slices.Contains([]string{"stat", "timeseries"}, p.Type) {
+			t.Errorf("%q is a %q", p.Title, p.Type)
+		}
+		at := p.GridPos
+		if at.X < 0 || at.Y < 0 || at.W < 1 || at.H < 1 || at.X+at.W > 24 {
+			t.Errorf("%q lies at %+v", p.Title, at)
+		}
+		for x := at.X; x < at.X+at.W; x++ {
+			for y := at.Y; y < at.Y+at.H; y++ {
+				cell := place{X: x, Y: y}
+				if other := taken[cell]; other != "" {
+					t.Fatalf("%q lies on %q", p.Title, other)
+				}
+				taken[cell] = p.Title
+			}
+		}
+		refs := map[string]bool{}
+		for _, target := range p.Targets {
+			if target.RefID == "" || refs[target.RefID] {
+				t.Errorf("%q has two queries %q", p.Title, target.RefID)
+			}
+			refs[target.RefID] = true
+		}
+	}
+}

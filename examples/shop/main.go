@@ -105,7 +105,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("The shop is at http://%s/, and for the owner /delivery/v1/task/list", l.Addr())
+	log.Printf("The shop is at http://%s/; its owner lists: curl -u owner http://%[1]s/delivery/v1/task/list", l.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, l, ".", password); err != nil {
