@@ -223,7 +223,10 @@ func TestPowerCutInMigration(t *testing.T) {
 	versions := map[string]int{}
 	update := recorded{base, v2.Log()}
 	most := 60
-	if long() {
+	switch {
+	case raceDetector:
+		most = 15
+	case long():
 		most = 1 << 20
 	}
 	n := update.images(t, 0, most, func(dir string, _ int, way powervfs.Survival) {
