@@ -225,7 +225,7 @@ func TestPowerCutInMigration(t *testing.T) {
 	most := 60
 	switch {
 	case raceDetector:
-		most = 15
+		most = 30
 	case long():
 		most = 1 << 20
 	}
