@@ -1,6 +1,6 @@
 // The frame: signing in, the head, the three columns, and what lies over them.
 
-import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
+import { useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
 import { Dialog } from '../shared/dialog';
 import type { Board } from './board';
 import { DriversColumn } from './drivers';
@@ -14,7 +14,7 @@ import { SignIn } from './signin';
 /** Draws anew whenever the board has changed. */
 export function useBoard(board: Board): void {
   const [, redraw] = useReducer<number, void>((n) => n + 1, 0);
-  useEffect(() => board.subscribe(() => redraw()), [board]);
+  useLayoutEffect(() => board.subscribe(() => redraw()), [board]); // before anything can change what was drawn
 }
 
 export function Root({ board }: { board: Board }) {
@@ -29,7 +29,7 @@ export type Tab = (typeof tabs)[number];
 function Desk({ board }: { board: Board }) {
   const { t } = board;
   const [tab, setTab] = useState<Tab>('needs');
-  useEffect(() => listen(board, setTab), [board]);
+  useLayoutEffect(() => listen(board, setTab), [board]);
   const live = board.liveness;
   const counts: Record<Tab, number> = { needs: board.needs.length, map: 0, drivers: 0 };
   return (

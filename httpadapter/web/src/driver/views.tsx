@@ -1,6 +1,6 @@
 // The app's frame: joining, the head with the duty switch, the tabs.
 
-import { useEffect, useLayoutEffect, useReducer, useState } from 'preact/hooks';
+import { useLayoutEffect, useReducer, useState } from 'preact/hooks';
 import type { App } from './app';
 import type { Install } from './install';
 import { JoinView } from './join';
@@ -27,7 +27,8 @@ function readRoute(hash: string): Route {
 export function Root({ app, install }: { app: App; install: Install }) {
   const [, redraw] = useReducer<number, void>((n) => n + 1, 0);
   const [route, setRoute] = useState(() => readRoute(location.hash));
-  useEffect(
+  // Not after the frame is shown: what changes until then would not be drawn.
+  useLayoutEffect(
     () =>
       app.subscribe(() => {
         app.still.before();
@@ -36,8 +37,8 @@ export function Root({ app, install }: { app: App; install: Install }) {
     [app],
   );
   useLayoutEffect(() => app.still.after());
-  useEffect(() => install.subscribe(() => redraw()), [install]);
-  useEffect(() => {
+  useLayoutEffect(() => install.subscribe(() => redraw()), [install]);
+  useLayoutEffect(() => {
     const go = () => {
       const next = readRoute(location.hash);
       setRoute(next);
