@@ -392,6 +392,13 @@ func TestHeldRowTooLong(t *testing.T) {
 		t.Errorf("got %v, want ErrUnavailable", err)
 	}
 	waitFor(t, func() bool { line, held, busy := s.Commits(); return line+held+busy == 0 }) // nor tries it any more
+	waitFor(t, func() (over bool) {                                                         // in the server neither, which is told to stop beside the connection
+		const waits = `SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`
+		if err := c.QueryRow(t.Context(), waits).Scan(&over); err != nil {
+			t.Fatal(err)
+		}
+		return over
+	})
 	execute(t, c, "ROLLBACK")
 	if _, err := s.Commit(t.Context(), app, noted(taskOf(t, s, "t1"), "e2", "")); err != nil {
 		t.Errorf("once the row is free: %v", err)
