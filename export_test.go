@@ -99,6 +99,61 @@ func TestImportIntoWhatIsThere(t *testing.T) {
 	}
 }
 
+// By ForApp nothing of another application can be written, nor what all of them share.
+func TestImportOfOneApplication(t *testing.T) {
+	other := strings.Replace(driverLine, `"app":"a"`, `"app":"b"`, 1)
+	secret := `{"kind":"secret","value":"` + strings.Repeat("ab", 32) + `"}` + "\n"
+	memo := `{"kind":"memo","name":"m","value":"AA=="}` + "\n"
+	for _, tt := range []struct{ name, row, field string }{
+		{"a row of another", other, "app"},
+		{"the store's secret", secret, "kind"},
+		{"a memo", memo, "kind"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			svc, store := movable(t)
+			text := beginLine + driverLine + tt.row + endLine(2)
+			_, err := svc.ForApp("a").Import(t.Context(), strings.NewReader(text))
+			var e *tracking.Error
+			if !errors.As(err, &e) || e.Code != tracking.ErrInvalid || e.Field != tt.field ||
+				!strings.HasPrefix(e.Message, "line 3: ") {
+				t.Errorf("got error %+v, want ErrInvalid of line 3, field %q", err, tt.field)
+			}
+			for row, err := range store.Rows(t.Context(), tracking.RowQuery{}) {
+				t.Errorf("there is %+v, error %v", row, err)
+			}
+			if n, err := svc.Import(t.Context(), strings.NewReader(text)); n != 2 || err != nil {
+				t.Errorf("without ForApp: %d rows, error %v", n, err)
+			}
+		})
+	}
+}
+
+// An application whose import broke off is in nobody's way but its own.
+func TestImportsOfTwoApplications(t *testing.T) {
+	svc, _ := movable(t)
+	var rows strings.Builder
+	for i := range 5000 { // more than one batch
+		rows.WriteString(strings.Replace(driverLine, `"d"`, fmt.Sprintf(`"d%d"`, i), 1))
+	}
+	a, b := svc.ForApp("a"), svc.ForApp("b")
+	if _, err := a.Import(t.Context(), strings.NewReader(beginLine+rows.String())); !errors.Is(err, tracking.ErrInvalid) {
+		t.Fatalf("of an export without its end: error %v", err)
+	}
+	other := strings.Replace(driverLine, `"app":"a"`, `"app":"b"`, 1)
+	if n, err := b.Import(t.Context(), strings.NewReader(beginLine+other+endLine(1))); n != 1 || err != nil {
+		t.Errorf("of the other application: %d rows, error %v", n, err)
+	}
+	n, err := a.Import(t.Context(), strings.NewReader(beginLine+rows.String()+endLine(5000)))
+	if n != 5000 || err != nil {
+		t.Errorf("of the first one again: %d rows, error %v", n, err)
+	}
+	var out bytes.Buffer
+	err = svc.Export(t.Context(), &out, tracking.ExportFilter{AllApps: true, Secrets: true})
+	if err != nil || strings.Contains(out.String(), `"kind":"memo"`) {
+		t.Errorf("how far an import has come is exported, error %v", err)
+	}
+}
+
 // The export of a contact names nobody else, and holds nothing that gives access.
 func TestExportOfAContact(t *testing.T) {
 	svc, _ := movable(t)

@@ -1842,6 +1842,7 @@ type Service struct {
 	store Store   // the core's, or what it is within a transaction of the embedder's
 	tx    TxStore // the latter; nil: none
 	app   AppID
+	alone bool // ForApp has named app: what is of others or of none is none of its business
 	actor string
 	self  Driver // whom [Service.AsDriver] has named: ID and Person
 	runs  bool   // for Run, which claims what it sweeps
@@ -1940,6 +1941,7 @@ func (s *Service) ForApp(app AppID) *Service {
 	if c.app = cmp.Or(app, DefaultApp); c.app != s.app {
 		c.self = Driver{}
 	}
+	c.alone = true
 	return &c
 }
 
@@ -3798,7 +3800,7 @@ const (
 	importBytes = 4 << 20
 	importLine  = 4 << 20 // the longest line; that of a file has 2.7 MiB
 
-	// importMemo tells how far an import has come.
+	// importMemo tells how far an import has come; see importer.memo.
 	importMemo = "import"
 )
 
@@ -4395,7 +4397,7 @@ func (r *lineReader) row(kind RowKind, line []byte) Row {
 	case RowMemo:
 		return readLine(r, line, func(l *lineMemo) (lineHead, RowValue) {
 			r.id("name", l.Name)
-			if l.Name == importMemo {
+			if isImportMemo(l.Name) {
 				r.fail("name", "is one that every store has for itself.")
 			}
 			return l.lineHead, Memo{l.Name, Secret(l.Value)}
@@ -4759,7 +4761,7 @@ func (e *exporter) all(rows iter.Seq2[Row, error]) error {
 func (e *exporter) pick(v RowValue) RowValue {
 	switch v := v.(type) {
 	case Memo:
-		if !e.filter.Secrets || v.Name == importMemo {
+		if !e.filter.Secrets || isImportMemo(v.Name) {
 			return nil
 		}
 	case StoreSecret:
@@ -4897,6 +4899,10 @@ func appendFixLine(b []byte, app AppID, f FixRow) []byte {
 // comes is told to nobody. Where it breaks off, run it again with the same export: it goes on where
 // it was, and does nothing where it was through. Until then nothing else is to be done with what it
 // brings.
+//
+// The Service that [New] has made imports whatever there is in the export. One of [Service.ForApp]
+// writes into its application only: a line of another one, or of none, as a secret or a memo is, is
+// refused, and with it all of its batch.
 //
 // With the secrets links, tokens, codes and keys go on. Where they come of the store's own secret,
 // that one takes the place of this store's, which must have no applications then; other processes
@@ -5040,12 +5046,39 @@ func (i *importer) batch() (batch []Row, err error) {
 		if r.err == nil && bytes.Contains(line, []byte(`\u0000`)) && holdsNUL(line) {
 			r.fail("the line", "holds the character U+0000.")
 		}
+		if i.alone && r.err == nil {
+			i.checkOwn(&r, row)
+		}
 		if r.err != nil {
 			return nil, i.wrong(r.err)
 		}
 		batch, size = append(batch, row), size+len(line)
 	}
 	return batch, nil
+}
+
+// checkOwn refuses a row that is not of the Service's application.
+func (i *importer) checkOwn(r *lineReader, row Row) {
+	switch row.App {
+	case i.app:
+	case "":
+		r.fail("kind", fmt.Sprintf("is %s, which is of no application: this import is for %q alone.", row.Kind(), i.app))
+	default:
+		r.fail("app", fmt.Sprintf("must be %q: this import is for that application alone.", i.app))
+	}
+}
+
+// memo is the name under which it is kept how far the import has come: each application has its own.
+func (i *importer) memo() string {
+	if i.alone {
+		return importMemo + " " + string(i.app)
+	}
+	return importMemo
+}
+
+// isImportMemo reports whether a memo is one of how far an import has come.
+func isImportMemo(name string) bool {
+	return name == importMemo || strings.HasPrefix(name, importMemo+" ")
 }
 
 // holdsNUL reports whether a text in a line holds one: what looks like it may be a backslash and
@@ -5071,7 +5104,7 @@ func (i *importer) run() error {
 		return err
 	}
 	p := progress{First: i.sum.Sum(nil)}
-	was, err := i.store.Memo(i.ctx, importMemo)
+	was, err := i.store.Memo(i.ctx, i.memo())
 	if err != nil {
 		return err
 	}
@@ -5166,7 +5199,7 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 	} else {
 		first++
 	}
-	err := i.store.Restore(i.ctx, Restoring{Rows: kept, Memo: importMemo, Was: was, Is: is})
+	err := i.store.Restore(i.ctx, Restoring{Rows: kept, Memo: i.memo(), Was: was, Is: is})
 	var e *Error
 	switch {
 	case errors.Is(err, ErrConflict):
