@@ -1673,7 +1673,8 @@ func (FileRow) rowKind() RowKind     { return RowFile }
 // Restoring is rows for [Store.Restore], in the order in which [Store.Rows] has read them, though
 // maybe not all. Each is inserted as it is: its version, the Seq of an event, the ID of a notice and
 // the marks stay. The Seq of tasks, trips and drivers is given anew, in their order. Marks and
-// counters are raised only. A memo and the secret replace what is there.
+// counters are raised only. The secret replaces what is there; a memo that is there with another value
+// is a *ConflictError, with the same one it stays.
 //
 // An invite, a request, a fix or a notice is of a driver who is there, or among the rows; the fixes of
 // one are later than those that are there.
@@ -4894,7 +4895,7 @@ func appendFixLine(b []byte, app AppID, f FixRow) []byte {
 
 // Import reads what [Service.Export] has written, from any store, and writes it into this one,
 // where nothing of it may exist: of an application that was exported whole there must be nothing,
-// of others none of the rows. It writes some thousand rows at a time, all or none of these, fires
+// of others none of the rows, and of the store's memos none with another value. It writes some thousand rows at a time, all or none of these, fires
 // no event, and returns how many there are once it is through. What is undelivered stays so; what
 // comes is told to nobody. Where it breaks off, run it again with the same export: it goes on where
 // it was, and does nothing where it was through. Until then nothing else is to be done with what it

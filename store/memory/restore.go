@@ -36,6 +36,7 @@ func (s *Store) Restore(ctx context.Context, r tracking.Restoring) error {
 	}
 	c := restorable{
 		Store: s, seen: map[any]bool{}, drivers: map[owner[tracking.DriverID]]int64{}, codes: map[tracking.Hash][]codeOwner{},
+		values: map[string]tracking.Secret{},
 	}
 	for _, row := range r.Rows {
 		if err := c.check(apps[row.App], row.Value); err != nil {
@@ -65,6 +66,7 @@ type restorable struct {
 	seen    map[any]bool                       // what the rows before have taken
 	drivers map[owner[tracking.DriverID]]int64 // when the last fix of those is that the rows are about
 	codes   map[tracking.Hash][]codeOwner      // of the rows before
+	values  map[string]tracking.Secret         // of the memos before
 }
 
 // taken names something that only one row can have.
@@ -96,6 +98,8 @@ func (c *restorable) driver(a *application, id tracking.DriverID) error {
 
 func (c *restorable) check(a *application, value tracking.RowValue) error {
 	switch v := value.(type) {
+	case tracking.Memo:
+		return c.memo(v)
 	case tracking.DriverRow:
 		return c.take(taken{a, "driver", string(v.ID)}, a.drivers.byID[v.ID] != nil, tracking.KindDriver, "")
 	case tracking.Invite:
@@ -153,6 +157,19 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 	case tracking.FileRow:
 		return c.take(taken{a, "file", v.ID}, a.files.byID[v.ID] != nil, tracking.KindTask, "")
 	}
+	return nil
+}
+
+// memo is a conflict on one that has another value.
+func (c *restorable) memo(m tracking.Memo) error {
+	was, ok := c.values[m.Name]
+	if kept, there := c.memos[m.Name]; there {
+		was, ok = tracking.Secret(kept), true
+	}
+	if ok && was != m.Value {
+		return &tracking.ConflictError{}
+	}
+	c.values[m.Name] = m.Value
 	return nil
 }
 

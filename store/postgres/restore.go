@@ -23,8 +23,10 @@ var (
 )
 
 const (
-	lockMemo      = `SELECT value FROM tracking.memos WHERE name = $1 FOR UPDATE`
-	insertMemo    = `INSERT INTO tracking.memos (name, value) VALUES ($1, $2)`
+	lockMemo    = `SELECT value FROM tracking.memos WHERE name = $1 FOR UPDATE`
+	insertMemo  = `INSERT INTO tracking.memos (name, value) VALUES ($1, $2)`
+	restoreMemo = `INSERT INTO tracking.memos AS m (name, value) VALUES ($1, $2)
+		ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value = excluded.value`
 	replaceSecret = `INSERT INTO tracking.secrets (name, value) VALUES ('store', $1)
 		ON CONFLICT (name) DO UPDATE SET value = excluded.value`
 	setPurgedNotice = `UPDATE tracking.positions SET purged_notice = $3 WHERE app = $1 AND driver = $2`
@@ -154,9 +156,7 @@ func (y *restorer) restore(ctx context.Context, list []tracking.Row) error {
 			y.queue(replaceSecret, v.Value[:])
 		}
 	case tracking.Memo:
-		for _, v := range valuesOf[tracking.Memo](list) {
-			y.queue(upsertMemo, v.Name, append([]byte{}, v.Value...))
-		}
+		return y.memos(ctx, valuesOf[tracking.Memo](list))
 	case tracking.Marks:
 		for _, v := range valuesOf[tracking.Marks](list) {
 			y.queue(keepMarks, y.app, v.Version, v.Notice)
@@ -478,6 +478,20 @@ func (y *restorer) events(ctx context.Context, list []tracking.EventRow) error {
 		return rows.VersionConflict(list[0].Subject.Kind, list[0].Subject.ID)
 	} else if err != nil {
 		return err
+	}
+	return nil
+}
+
+func (y *restorer) memos(ctx context.Context, list []tracking.Memo) error {
+	same := make([]int, len(list))
+	for i, v := range list {
+		y.counted(&same[i], restoreMemo, v.Name, append([]byte{}, v.Value...))
+	}
+	if err := y.flush(ctx); err != nil {
+		return err
+	}
+	if slices.Contains(same, 0) {
+		return &tracking.ConflictError{}
 	}
 	return nil
 }

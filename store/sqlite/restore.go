@@ -80,7 +80,7 @@ func (x *tx) restore(list []tracking.Row) (n int, err error) {
 	case tracking.StoreSecret:
 		err = x.exec(replaceSecret, v.Value[:])
 	case tracking.Memo:
-		err = x.exec(upsertMemo, v.Name, []byte(v.Value))
+		err = x.restoreMemo(v)
 	case tracking.Marks:
 		err = x.exec(raiseMarks, v.Version, v.Notice, app)
 	case tracking.DriverRow:
@@ -118,6 +118,18 @@ func (x *tx) restore(list []tracking.Row) (n int, err error) {
 		}
 	}
 	return 1, err
+}
+
+func (x *tx) restoreMemo(v tracking.Memo) error {
+	var is []byte
+	there, err := x.find(&is, selectMemo, v.Name)
+	if err == nil && there && string(is) != string(v.Value) {
+		err = &tracking.ConflictError{}
+	}
+	if err != nil || there {
+		return err
+	}
+	return x.exec(upsertMemo, v.Name, []byte(v.Value))
 }
 
 // owner is the driver whom something belongs to. Without him it is a conflict.

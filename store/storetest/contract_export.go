@@ -385,6 +385,23 @@ func restoreIsRefused(t testing.TB, s tracking.Store) {
 	} {
 		notRestored(t, s, fmt.Sprintf("a %T of nobody", v), one(v), tracking.ErrConflict)
 	}
+	for _, r := range rows {
+		m, ok := r.Value.(tracking.Memo)
+		if !ok {
+			continue
+		}
+		restoreAll(t, s, []tracking.Row{r}) // the same value
+		m.Value += "?"
+		notRestored(t, s, "another value of a memo that is there", tracking.Restoring{
+			Rows: []tracking.Row{{App: here, Value: tracking.Marks{Version: 5000}}, {Value: m}},
+		}, tracking.ErrConflict)
+		m.Value = ""
+		notRestored(t, s, "a memo without a value that has one", tracking.Restoring{Rows: []tracking.Row{{Value: m}}},
+			tracking.ErrConflict)
+	}
+	notRestored(t, s, "a memo twice with different values", tracking.Restoring{Rows: []tracking.Row{
+		{Value: tracking.Memo{Name: "twice", Value: "1"}}, {Value: tracking.Memo{Name: "twice", Value: "2"}},
+	}}, tracking.ErrConflict)
 	early := tracking.FixRow{DriverID: "d", KeptFix: tracking.KeptFix{Fix: newFix(at(1500*time.Millisecond), 1, 1), Mark: tracking.MarkGood}}
 	notRestored(t, s, "a fix among those that are there", one(early), tracking.ErrConflict)
 	// The same code, when it was free again.

@@ -244,6 +244,9 @@ func (r *reference) restore(app tracking.AppID, b *book, value tracking.RowValue
 	case tracking.StoreSecret:
 		r.secret = slices.Clone(v.Value[:])
 	case tracking.Memo:
+		if was, ok := r.memos[v.Name]; ok && string(was) != string(v.Value) {
+			return &tracking.ConflictError{}
+		}
 		r.memos[v.Name] = []byte(v.Value)
 	case tracking.Marks:
 		b.gone = tracking.Marks{Version: max(b.gone.Version, v.Version), Notice: max(b.gone.Notice, v.Notice)}
