@@ -59,7 +59,7 @@ func runOnlookers(t testing.TB, a, b tracking.Store, seed uint64, bursts int) {
 	finished := make(chan struct{})
 	for i := range services {
 		readers.Go(func() {
-			l := onlooker{seen: map[tracking.Subject]int64{}, at: map[tracking.DriverID]time.Time{}}
+			l := onlooker{seen: map[tracking.Subject]int64{}, at: map[string]tracking.Position{}}
 			l.forget()
 			if err := l.look(ctx, services, rand.New(rand.NewPCG(seed, uint64(10+i))), told, finished); err != nil {
 				t.Errorf("seed %d, onlooker %d: %v", seed, i, err)
@@ -82,8 +82,8 @@ func runOnlookers(t testing.TB, a, b tracking.Store, seed uint64, bursts int) {
 type onlooker struct {
 	tasks   map[tracking.TaskID]tracking.Task
 	drivers map[tracking.DriverID]tracking.Driver
-	seen    map[tracking.Subject]int64      // the newest version ever shown
-	at      map[tracking.DriverID]time.Time // and the newest position
+	seen    map[tracking.Subject]int64   // the newest version ever shown
+	at      map[string]tracking.Position // and the newest position of each person
 	kinds   map[tracking.LiveKind]int
 
 	cursor      string
@@ -189,10 +189,13 @@ func (l *onlooker) take(e tracking.LiveEvent) error {
 			d = held
 		}
 		l.drivers[d.ID] = d
-		if at := d.Position.Fix.Time; at.Before(l.at[d.ID]) && !at.IsZero() {
-			return fmt.Errorf("%s is at a place of %v, after one of %v", d.ID, at, l.at[d.ID])
-		} else if !at.IsZero() {
-			l.at[d.ID] = at
+		// A place gives way to one before it only where it was judged anew: by one that was told late,
+		// beside which it is no longer credible.
+		if was, is := l.at[d.Person], d.Position; is.Located() {
+			if is.Fix.Time.Before(was.Fix.Time) && is.Rewrites == was.Rewrites {
+				return fmt.Errorf("%s is at a place of %v, after one of %v", d.ID, is.Fix.Time, was.Fix.Time)
+			}
+			l.at[d.Person] = is
 		}
 		return newer(tracking.Subject{Kind: tracking.KindDriver, ID: string(d.ID)}, d.Version)
 	case tracking.LiveGone:
