@@ -154,6 +154,29 @@ func TestImportsOfTwoApplications(t *testing.T) {
 	}
 }
 
+// An import that was through is none any more: what was deleted since comes back by another one.
+func TestImportAgain(t *testing.T) {
+	svc, _ := movable(t)
+	svc = svc.ForApp("a")
+	text := beginLine + driverLine + endLine(1)
+	if n, err := svc.Import(t.Context(), strings.NewReader(text)); n != 1 || err != nil {
+		t.Fatalf("%d rows, error %v", n, err)
+	}
+	_, err := svc.Import(t.Context(), strings.NewReader(text))
+	if !errors.Is(err, tracking.ErrConflict) || !strings.HasPrefix(err.Error(), "lines 2 to 2: ") {
+		t.Errorf("with the driver there: error %v, want a conflict of line 2", err)
+	}
+	if err := svc.DeleteDriver(t.Context(), "d"); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := svc.Import(t.Context(), strings.NewReader(text)); n != 1 || err != nil {
+		t.Errorf("after the driver was deleted: %d rows, error %v", n, err)
+	}
+	if _, err := svc.Driver(t.Context(), "d"); err != nil {
+		t.Errorf("the driver: error %v", err)
+	}
+}
+
 // The export of a contact names nobody else, and holds nothing that gives access.
 func TestExportOfAContact(t *testing.T) {
 	svc, _ := movable(t)

@@ -4895,11 +4895,14 @@ func appendFixLine(b []byte, app AppID, f FixRow) []byte {
 
 // Import reads what [Service.Export] has written, from any store, and writes it into this one,
 // where nothing of it may exist: of an application that was exported whole there must be nothing,
-// of others none of the rows, and of the store's memos none with another value. It writes some thousand rows at a time, all or none of these, fires
-// no event, and returns how many there are once it is through. What is undelivered stays so; what
-// comes is told to nobody. Where it breaks off, run it again with the same export: it goes on where
-// it was, and does nothing where it was through. Until then nothing else is to be done with what it
-// brings.
+// of others none of the rows, and of the store's memos none with another value. It writes some
+// thousand rows at a time, all or none of these, fires no event, and returns how many there are once
+// it is through. What is undelivered stays so; what comes is told to nobody.
+//
+// Where it breaks off, or its answer is lost, run it again with the same export: it goes on where it
+// was, and where only the answer was missing it gives that one. Until it has returned without an error
+// nothing else is to be done with what it brings. Afterwards an import of the same export is a new
+// one, and ErrConflict where something of it is still there.
 //
 // The Service that [New] has made imports whatever there is in the export. One of [Service.ForApp]
 // writes into its application only: a line of another one, or of none, as a secret or a memo is, is
@@ -4915,6 +4918,7 @@ func (s *Service) Import(ctx context.Context, r io.Reader) (rows int, err error)
 	if err := in.run(); err != nil {
 		return 0, s.failure(ctx, "Import", err)
 	}
+	in.forget()
 	return in.rows, nil
 }
 
@@ -4939,12 +4943,15 @@ type progress struct {
 }
 
 // wrong is an error of the present line.
-func (i *importer) wrong(err error) error {
+func (i *importer) wrong(err error) error { return wrongAt(i.at, err) }
+
+// wrongAt is an error of a line.
+func wrongAt(line int, err error) error {
 	var e *Error
 	if !errors.As(err, &e) {
 		return err
 	}
-	return &Error{Code: e.Code, Field: e.Field, Message: fmt.Sprintf("line %d: %s", i.at, e.Message), Err: e.Err}
+	return &Error{Code: e.Code, Field: e.Field, Message: fmt.Sprintf("line %d: %s", line, e.Message), Err: e.Err}
 }
 
 // next reads a line, without its end. It stands until the next call.
@@ -5109,7 +5116,7 @@ func (i *importer) run() error {
 	if err != nil {
 		return err
 	}
-	if was != nil {
+	if len(was) > 0 {
 		var before progress
 		if err := json.Unmarshal(was, &before); err != nil {
 			return err
@@ -5147,6 +5154,14 @@ func (i *importer) run() error {
 	}
 }
 
+// forget removes the mark of an import that was through. A mark that stays has the next import of the
+// same export answered as this one was.
+func (i *importer) forget() {
+	if err := i.store.SetMemo(i.ctx, i.memo(), []byte{}); err != nil {
+		i.opts.Logger.WarnContext(i.ctx, "how far an import has come is still kept, although it is through", "err", err)
+	}
+}
+
 // resume passes over the rows that are there, and reads the first batch after them. The first batch
 // of all was read.
 func (i *importer) resume(before progress) (batch []Row, err error) {
@@ -5174,14 +5189,20 @@ func (i *importer) over() bool {
 
 // write writes a batch, and how far that is.
 func (i *importer) write(batch []Row, was, is []byte) error {
+	first, last := i.at-len(batch), i.at
+	if i.end {
+		last--
+	} else {
+		first++
+	}
 	var secret *[]byte
 	kept := batch[:0]
-	for _, row := range batch {
+	for k, row := range batch {
 		switch v := row.Value.(type) {
 		case StoreSecret:
 			need, err := i.needs(v)
 			if err != nil {
-				return err
+				return wrongAt(first+k, err)
 			}
 			if !need {
 				continue
@@ -5189,16 +5210,10 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 			secret = new(v.Value[:])
 		case Marks:
 			if err := i.nothingOf(row.App); err != nil {
-				return err
+				return wrongAt(first+k, err)
 			}
 		}
 		kept = append(kept, row)
-	}
-	first, last := i.at-len(batch), i.at
-	if i.end {
-		last--
-	} else {
-		first++
 	}
 	err := i.store.Restore(i.ctx, Restoring{Rows: kept, Memo: i.memo(), Was: was, Is: is})
 	var e *Error

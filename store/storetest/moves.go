@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -28,7 +30,43 @@ func RunMoves(t *testing.T, from, to func(t testing.TB) tracking.Store) {
 		}
 		imported(t, b, whole)
 		sameStores(t, b, a)
+		refused(t, b, whole)
+		sameStores(t, b, a)
+	})
+	t.Run("answers that are lost", func(t *testing.T) {
+		a := opened(t, from)
+		restoreAll(t, a, fullRows())
+		restoreAll(t, a, manyRows(4_500))
+		whole := exported(t, a)
+		b := opened(t, to)
+		lost := 0
+		for {
+			n, err := moving(t, losesAnswers{b}).Import(t.Context(), bytes.NewReader(whole))
+			if err == nil {
+				if want := bytes.Count(whole, []byte("\n")) - 2; n != want {
+					t.Errorf("Import says that there are %d rows, want %d", n, want)
+				}
+				break
+			}
+			if lost++; !errors.Is(err, tracking.ErrUnavailable) || lost > 100 {
+				t.Fatalf("after %d answers that were lost: error %v", lost, err)
+			}
+		}
+		if lost < 2 {
+			t.Errorf("%d answers were lost; want one of each batch", lost)
+		}
+		sameStores(t, b, a)
+		refused(t, b, whole)
+	})
+	t.Run("a mark that cannot be removed", func(t *testing.T) {
+		a, b := opened(t, from), opened(t, to)
+		restoreAll(t, a, fullRows())
+		whole := exported(t, a)
+		for range 2 {
+			imported(t, keepsMarks{b}, whole)
+		}
 		imported(t, b, whole)
+		refused(t, b, whole)
 		sameStores(t, b, a)
 	})
 	t.Run("after a break", func(t *testing.T) {
@@ -75,6 +113,18 @@ type brokenReader struct{}
 
 func (brokenReader) Read([]byte) (int, error) { return 0, errors.New("broken") }
 
+// losesAnswers is a store whose answers to Restore are lost.
+type losesAnswers struct{ tracking.Store }
+
+func (s losesAnswers) Restore(ctx context.Context, r tracking.Restoring) error {
+	return cmp.Or(s.Store.Restore(ctx, r), error(tracking.ErrUnavailable))
+}
+
+// keepsMarks is a store that fails before it sets a memo.
+type keepsMarks struct{ tracking.Store }
+
+func (keepsMarks) SetMemo(context.Context, string, []byte) error { return tracking.ErrUnavailable }
+
 // manyRows are tasks of an application.
 func manyRows(n int) (rows []tracking.Row) {
 	for i := range n {
@@ -111,6 +161,15 @@ func imported(t testing.TB, s tracking.Store, whole []byte) {
 	}
 	if lines := bytes.Count(whole, []byte("\n")); n != lines-2 {
 		t.Errorf("Import says that there are %d rows; the export has %d lines", n, lines)
+	}
+}
+
+// refused imports what is there already.
+func refused(t testing.TB, s tracking.Store, whole []byte) {
+	t.Helper()
+	_, err := moving(t, s).Import(t.Context(), bytes.NewReader(whole))
+	if !errors.Is(err, tracking.ErrConflict) || !strings.HasPrefix(err.Error(), "line") {
+		t.Errorf("an import of what is there: got error %v, want a conflict that names a line", err)
 	}
 }
 
