@@ -276,17 +276,6 @@ func TestExportTakesLittleMemory(t *testing.T) {
 	runtime.KeepAlive(store)
 }
 
-// BenchmarkExport is an export from memory, a task with ten fixes each time.
-func BenchmarkExport(b *testing.B) {
-	svc, store := movable(b)
-	fillStore(b, store, b.N)
-	b.ResetTimer()
-	if err := svc.Export(b.Context(), io.Discard, tracking.ExportFilter{}); err != nil {
-		b.Fatal(err)
-	}
-	b.ReportMetric(float64(11*b.N)/b.Elapsed().Seconds(), "rows/s")
-}
-
 // FuzzImport reads anything. What it has not read to the end it has not written, as it is less than a
 // batch.
 func FuzzImport(f *testing.F) {
