@@ -1673,8 +1673,8 @@ func (FileRow) rowKind() RowKind     { return RowFile }
 // Restoring is rows for [Store.Restore], in the order in which [Store.Rows] has read them, though
 // maybe not all. Each is inserted as it is: its version, the Seq of an event, the ID of a notice and
 // the marks stay. The Seq of tasks, trips and drivers is given anew, in their order. Marks and
-// counters are raised only. The secret replaces what is there; a memo that is there with another value
-// is a *ConflictError, with the same one it stays.
+// counters are raised only. The secret replaces what is there; a memo that is there with another
+// value is a *ConflictError, with the same one it stays.
 //
 // An invite, a request, a fix or a notice is of a driver who is there, or among the rows; the fixes of
 // one are later than those that are there.
@@ -4899,10 +4899,10 @@ func appendFixLine(b []byte, app AppID, f FixRow) []byte {
 // thousand rows at a time, all or none of these, fires no event, and returns how many there are once
 // it is through. What is undelivered stays so; what comes is told to nobody.
 //
-// Where it breaks off, or its answer is lost, run it again with the same export: it goes on where it
-// was, and where only the answer was missing it gives that one. Until it has returned without an error
-// nothing else is to be done with what it brings. Afterwards an import of the same export is a new
-// one, and ErrConflict where something of it is still there.
+// Where it breaks off, or its answer is lost, run it again with the same export: it goes on where
+// it was, and where only the answer was missing it gives that one. Until it has returned without an
+// error nothing else is to be done with what it brings. Afterwards an import of the same export is a
+// new one, and ErrConflict where something of it is still there.
 //
 // The Service that [New] has made imports whatever there is in the export. One of [Service.ForApp]
 // writes into its application only: a line of another one, or of none, as a secret or a memo is, is
@@ -5076,7 +5076,7 @@ func (i *importer) checkOwn(r *lineReader, row Row) {
 	}
 }
 
-// memo is the name under which it is kept how far the import has come: each application has its own.
+// memo is the name of the memo that tells how far the import has come. Each application has its own.
 func (i *importer) memo() string {
 	if i.alone {
 		return importMemo + " " + string(i.app)
@@ -5154,8 +5154,8 @@ func (i *importer) run() error {
 	}
 }
 
-// forget removes the mark of an import that was through. A mark that stays has the next import of the
-// same export answered as this one was.
+// forget removes the mark of an import that was through. A mark that stays has the next import of
+// the same export answered as this one was.
 func (i *importer) forget() {
 	if err := i.store.SetMemo(i.ctx, i.memo(), []byte{}); err != nil {
 		i.opts.Logger.WarnContext(i.ctx, "how far an import has come is still kept, although it is through", "err", err)

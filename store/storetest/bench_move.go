@@ -11,10 +11,10 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// BenchmarkMove exports from a store, and imports what is exported into another one: 2,000 tasks and ten
-// fixes for each, with TRACKING_ENDURE=1 a million tasks. It reports the rows in a second, and how many
-// MiB more of the heap are in use on the way than before: both should not depend on how many rows
-// there are.
+// BenchmarkMove exports from a store, and imports what is exported into another one: 2,000 tasks and
+// ten fixes for each, with TRACKING_ENDURE=1 a million tasks. It reports the rows in a second, and
+// how many MiB more of the heap are in use on the way than before: both should not depend on how
+// many rows there are.
 func BenchmarkMove(b *testing.B, from, to func(t testing.TB) tracking.Store) {
 	tasks := 2_000
 	if os.Getenv("TRACKING_ENDURE") == "1" {
@@ -56,8 +56,8 @@ func BenchmarkMove(b *testing.B, from, to func(t testing.TB) tracking.Store) {
 	runtime.KeepAlive(a)
 }
 
-// heapGauge counts lines that are written to it, and looks sixteen times on the way what is in use of
-// the heap.
+// heapGauge counts lines that are written to it, and looks sixteen times on the way what is in use
+// of the heap.
 type heapGauge struct {
 	b            *testing.B
 	lines, every int
