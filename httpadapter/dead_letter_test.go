@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,7 +14,9 @@ import (
 
 // hook is a receiver that is down until it is up.
 type hook struct {
-	up   bool
+	up bool
+
+	mu   sync.Mutex
 	told []string
 }
 
@@ -21,6 +24,8 @@ func (h *hook) Notify(_ context.Context, n tracking.Notification) error {
 	if !h.up {
 		return errors.New("down")
 	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	h.told = append(h.told, n.Event.ID)
 	return nil
 }
