@@ -262,8 +262,8 @@ func TestEraseContact(t *testing.T) {
 	must(w.CancelTask(w.ctx, open, tracking.Reason{Text: hisNote}))(t)
 	w.advance(time.Minute)
 
-	// By its digits, whatever is between them.
-	n, err := w.EraseContact(w.ctx, "0049170"[2:]+"-555 0142")
+	// By its digits, in whichever script and whatever is between them.
+	n, err := w.EraseContact(w.ctx, "49 ١٧٠-555 ०१４２")
 	if n != 2 || err != nil {
 		t.Fatalf("erased from %d tasks, error %v", n, err)
 	}

@@ -589,7 +589,7 @@ type Search struct {
 func ParseSearch(text string) Search {
 	s := Search{Words: searchWords(text)}
 	more := func(r rune) bool { return !isDigit(r) && !strings.ContainsRune(" +-()/.\u00a0", r) }
-	if !strings.ContainsFunc(text, more) {
+	if !strings.ContainsFunc(asciiDigits(text), more) {
 		s.Tail = digitsOf(text)
 	}
 	return s
@@ -610,7 +610,7 @@ func (s Search) Finds(t Task) bool {
 // others for the same task.
 func (t Task) SearchTerms() (words, tails []string) {
 	words = searchWords(t.OrderID)
-	if id := []rune(t.OrderID); len(id) > 0 && isDigit(id[len(id)-1]) {
+	if id := asciiDigits(t.OrderID); id != "" && isDigit(rune(id[len(id)-1])) {
 		tails = append(tails, digitsOf(t.OrderID))
 	}
 	for _, p := range []*Place{t.Pickup, t.Drop} {
@@ -650,14 +650,35 @@ func searchWords(text string) (list []string) {
 
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
-// digitsOf are the last digits of a number; "" of fewer than 3.
+// asciiDigits is a text with 0 to 9 for the decimal digits of other scripts. Unicode has them in rows
+// of ten, each from 0 to 9.
+func asciiDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 || !unicode.Is(unicode.Nd, r) {
+			return r
+		}
+		for _, row := range unicode.Nd.R16 {
+			if r <= rune(row.Hi) {
+				return '0' + (r-rune(row.Lo))%10
+			}
+		}
+		for _, row := range unicode.Nd.R32 {
+			if r <= rune(row.Hi) {
+				return '0' + (r-rune(row.Lo))%10
+			}
+		}
+		return r
+	}, text)
+}
+
+// digitsOf are the last digits of a number, of whichever script, as 0 to 9; "" of fewer than 3.
 func digitsOf(number string) string {
 	digits := strings.Map(func(r rune) rune {
 		if isDigit(r) {
 			return r
 		}
 		return -1
-	}, number)
+	}, asciiDigits(number))
 	if len(digits) < 3 {
 		return ""
 	}

@@ -3051,8 +3051,10 @@ func foldTable(groups map[string]string) map[rune]string {
 	return table
 }
 
-// fold is a text as searches compare it: in small letters, without accents and other marks.
+// fold is a text as searches compare it: in small letters, without accents and other marks, with 0 to 9
+// for all digits.
 func fold(text string) string {
+	text = asciiDigits(text)
 	var b strings.Builder
 	b.Grow(len(text))
 	for _, r := range text {

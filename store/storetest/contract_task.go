@@ -118,6 +118,7 @@ func findable(t testing.TB, s tracking.Store, app tracking.AppID) *client {
 		Address: "Ελλάδα, Ёлкина", Customer: person("e\u0301te\u0301 "+strings.Repeat("x", 40), "0891"),
 	}
 	tasks[3].OrderID, tasks[3].Drop.Address = "1001-b", "12 grossestrasse"
+	tasks[3].Drop.Customer = person("", "٠٣٠ ७७８８") // 030 7788 in three scripts
 	tasks[4].Notes, tasks[4].Reason = "straße", "müller"
 	tasks[4].Properties = map[string]string{"zone": "north", "muller": "straße 4567"}
 	c.commit(tracking.Changeset{Tasks: tasks[:2]})
@@ -141,7 +142,8 @@ func tasksAreFoundByWords(t testing.TB, s tracking.Store) {
 		"1001": {"d", "b", "a"}, "#1001": {"d", "b", "a"}, "001": {"b", "a"}, "2024": {"b"}, "inv 2024": {"b"},
 		"4567": {"a"}, "89 123 45 67": {"a"}, "+49 89 1234567": {"a"}, "567": {"a"}, "67": nil, "091": nil, "891": {"c"},
 		"12": {"d", "a"}, "12 gro": {"d", "a"}, "??": nil, "-- / .": nil, "north": nil, "a\"b": nil, "gro* OR": nil,
-		"0891": {"c"}, "1241001": nil, "20241001": {"b"},
+		"0891": {"c"}, "1241001": nil, "20241001": {"b"}, "7788": {"d"}, "３０-٧٧ ८८": {"d"}, "१००１": {"d", "b", "a"},
+		"१२": {"d", "a"}, "٤٥٦٧": {"a"}, "۴۵۶۷": {"a"}, "𝟒𝟓𝟔𝟕": {"a"},
 	} {
 		same(t, "found by "+query, c.found(query), want)
 	}
