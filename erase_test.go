@@ -38,10 +38,15 @@ func (w *world) delivery(outcome tracking.Outcome) tracking.TaskID {
 		},
 	}))(w.t)
 	must(w.AssignTask(w.ctx, task.ID, "own"))(w.t)
-	if err := w.RequestTrip(w.ctx, tracking.NewRequest{
-		DriverID: "own", TrackingID: tracking.TrackingID(task.ID), Message: hisNote, Dest: herStreet,
-	}); err != nil {
+	if _, err := w.SaveDriver(w.ctx, tracking.DriverUpdate{ID: "asked"}); err != nil { // who never had it
 		w.t.Fatal(err)
+	}
+	for _, id := range []tracking.DriverID{"own", "asked"} {
+		if err := w.RequestTrip(w.ctx, tracking.NewRequest{
+			DriverID: id, TrackingID: tracking.TrackingID(task.ID), Message: hisNote, Dest: herStreet,
+		}); err != nil {
+			w.t.Fatal(err)
+		}
 	}
 	if _, _, err := w.StartTask(w.ctx, "own", task.ID, tracking.Step{LngLat: east(0)}); err != nil {
 		w.t.Fatal(err)
@@ -170,8 +175,10 @@ func TestDeleteTask(t *testing.T) {
 	if err != nil || len(leased) == 0 {
 		t.Errorf("%d events are to be told, error %v", len(leased), err)
 	}
-	if reqs := must(w.Requests(w.ctx, "own"))(t); len(reqs) > 0 {
-		t.Errorf("requests %v", reqs)
+	for _, driver := range []tracking.DriverID{"own", "asked"} {
+		if reqs := must(w.Requests(w.ctx, driver))(t); len(reqs) > 0 {
+			t.Errorf("requests of %s: %v", driver, reqs)
+		}
 	}
 	// What tries it again goes on, and its link shows it alone.
 	v := must(w.Tracking(w.ctx, must(w.TaskLink(w.ctx, again.ID))(t)))(t)
@@ -221,8 +228,10 @@ func (w *world) said(store tracking.Store) string {
 	all = append(all, trips, err)
 	events, _, err := w.Events(w.ctx, tracking.EventFilter{Limit: 1000})
 	all = append(all, events, err)
-	requests, err := w.Requests(w.ctx, "own")
-	all = append(all, requests, err)
+	for _, driver := range []tracking.DriverID{"own", "asked"} {
+		requests, err := w.Requests(w.ctx, driver)
+		all = append(all, requests, err)
+	}
 	text := must(json.Marshal(all))(w.t)
 	for _, task := range tasks {
 		for _, p := range task.Proofs {

@@ -3492,8 +3492,8 @@ func (c *change) eraseTask(ctx context.Context, t, next Task) error {
 	return nil
 }
 
-// leave puts in that what is kept of a task elsewhere goes: files, and requests of its drivers for its
-// trips, which it returns. Files that the embedder keeps go at once: whoever does it again, as this
+// leave puts in that what is kept of a task elsewhere goes: files, and requests for its trips, which
+// it returns. Files that the embedder keeps go at once: whoever does it again, as this
 // has failed, finds them gone, and else nobody would know of them any more.
 func (c *change) leave(ctx context.Context, t Task) (trips []Trip, err error) {
 	for _, p := range t.Proofs {
@@ -3515,16 +3515,7 @@ func (c *change) leave(ctx context.Context, t Task) (trips []Trip, err error) {
 		}
 		trips = append(trips, list...)
 	}
-	drivers := append([]DriverID{t.DriverID}, t.Excluded...)
-	for _, trip := range trips {
-		drivers = append(drivers, trip.DriverID)
-	}
-	slices.Sort(drivers)
-	for _, d := range slices.Compact(drivers) {
-		if d != "" {
-			c.cs.CloseRequests = append(c.cs.CloseRequests, RequestID{d, t.trackingID()})
-		}
-	}
+	c.cs.CloseRequests = append(c.cs.CloseRequests, RequestID{TrackingID: t.trackingID()})
 	return trips, nil
 }
 

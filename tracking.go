@@ -1497,7 +1497,8 @@ type Changeset struct {
 	// there.
 	Requests []Request
 
-	// CloseRequests removes requests; one that is not there is ignored.
+	// CloseRequests removes requests; one that is not there is ignored. Without a driver it is those
+	// of whichever drivers for the trip.
 	CloseRequests []RequestID
 
 	// Fixes are recorded by the rule of RecordFixes, in the same step.

@@ -319,9 +319,7 @@ func (c *change) apply() {
 		c.app.setRequest(r)
 	}
 	for _, id := range c.closed {
-		if d := c.app.drivers.byID[id.DriverID]; d != nil && d.requests[id.TrackingID] != nil {
-			c.app.dropRequest(d.requests[id.TrackingID])
-		}
+		c.app.closeRequest(id)
 	}
 	for _, b := range c.fixes {
 		// The log of a memory store never fails.

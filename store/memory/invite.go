@@ -15,6 +15,7 @@ import (
 type invites struct {
 	invites  list[*tracking.Invite]
 	requests list[*tracking.Request]
+	ofTrip   map[tracking.TrackingID]map[tracking.DriverID]*tracking.Request
 }
 
 func byInviteEnd(a, b *tracking.Invite) int {
@@ -58,12 +59,34 @@ func (a *application) setRequest(r *tracking.Request) {
 	}
 	d.requests[r.TrackingID] = r
 	a.invites.requests.insert(r, byRequest)
+	if a.invites.ofTrip == nil {
+		a.invites.ofTrip = make(map[tracking.TrackingID]map[tracking.DriverID]*tracking.Request)
+	}
+	of := a.invites.ofTrip[r.TrackingID]
+	if of == nil {
+		of = make(map[tracking.DriverID]*tracking.Request)
+		a.invites.ofTrip[r.TrackingID] = of
+	}
+	of[r.DriverID] = r
 }
 
 // dropRequest removes a request.
 func (a *application) dropRequest(r *tracking.Request) {
 	delete(a.drivers.byID[r.DriverID].requests, r.TrackingID)
 	a.invites.requests.remove(r, byRequest)
+	of := a.invites.ofTrip[r.TrackingID]
+	if delete(of, r.DriverID); len(of) == 0 {
+		delete(a.invites.ofTrip, r.TrackingID)
+	}
+}
+
+// closeRequest removes a request, or those of all drivers.
+func (a *application) closeRequest(id tracking.RequestID) {
+	for driver, r := range a.invites.ofTrip[id.TrackingID] {
+		if id.DriverID == "" || id.DriverID == driver {
+			a.dropRequest(r)
+		}
+	}
 }
 
 // Invite implements [tracking.InviteReader].

@@ -536,7 +536,13 @@ func (c *change) putRequests() error {
 		c.putRequest(d, r)
 	}
 	for _, id := range c.cs.CloseRequests {
-		if d := c.drivers[id.DriverID]; d != nil && rows.Text(id.TrackingID) {
+		if !rows.Text(id.TrackingID) {
+			continue
+		}
+		if id.DriverID == "" {
+			c.plan(false)
+			c.queue(deleteRequestsOfTrip, c.app, string(id.TrackingID))
+		} else if d := c.drivers[id.DriverID]; d != nil {
 			c.plan(false)
 			c.queue(deleteRequest, d.app, d.number, string(id.TrackingID))
 		}

@@ -168,7 +168,8 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (app, driver, tracking_id) DO UPDATE SET message = excluded.message, dest_lng = excluded.dest_lng,
 	dest_lat = excluded.dest_lat, dest_address = excluded.dest_address, dest_name = excluded.dest_name,
 	dest_mobile = excluded.dest_mobile, description = excluded.description, created_at = excluded.created_at`
-	deleteRequest = `DELETE FROM tracking.requests WHERE app = $1 AND driver = $2 AND tracking_id = $3`
+	deleteRequest        = `DELETE FROM tracking.requests WHERE app = $1 AND driver = $2 AND tracking_id = $3`
+	deleteRequestsOfTrip = `DELETE FROM tracking.requests WHERE app = $1 AND tracking_id = $2`
 )
 
 // putRequest queues a request, in place of the former one. Its driver is locked.

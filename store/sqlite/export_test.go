@@ -135,6 +135,7 @@ func Lookups() map[string]Query {
 		"Purge dead events":       query(purgeDead, 1, 10),
 		"Purge notices":           query(selectOldNotices, 1, 10),
 		"Purge requests":          query(purgeRequests, 1, 10),
+		"Requests of a trip":      query(deleteRequestsOfTrip, "a", 1),
 		"Purge invites":           query(purgeInvites, 1, 10),
 	}
 }

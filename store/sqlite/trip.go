@@ -239,6 +239,9 @@ INSERT OR REPLACE INTO requests (driver, tracking_id, message, dest_lng, dest_la
 	dest_mobile, description, created_at)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	deleteRequest = `DELETE FROM requests WHERE driver = ? AND tracking_id = ?`
+	// Of whichever drivers of the application.
+	deleteRequestsOfTrip = `
+DELETE FROM requests WHERE tracking_id = ? AND (SELECT app FROM drivers WHERE seq = requests.driver) = ?`
 	selectRequest = `
 SELECT` + requestColumns + ` FROM drivers d JOIN requests r ON r.driver = d.seq
 	WHERE d.app = ? AND d.id = ? AND r.tracking_id = ?`
@@ -261,6 +264,9 @@ func (x *tx) putRequest(app int64, r *tracking.Request) error {
 }
 
 func (x *tx) closeRequest(app int64, id tracking.RequestID) error {
+	if id.DriverID == "" {
+		return x.exec(deleteRequestsOfTrip, id.TrackingID, app)
+	}
 	d, err := x.driver(driverKey{app, id.DriverID})
 	if err != nil || d == nil {
 		return err

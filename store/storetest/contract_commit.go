@@ -338,6 +338,28 @@ func requestsReplaceAndClose(t testing.TB, s tracking.Store) {
 		Requests: []tracking.Request{again}, CloseRequests: []tracking.RequestID{again.RequestID},
 	})
 	same(t, "requests after one was made and closed at once", c.requests("d"), []tracking.Request{b})
+
+	// Those of all drivers for a trip, of this application.
+	of := func(driver tracking.DriverID, id tracking.TrackingID) tracking.Request {
+		return newRequest(driver, id, t0)
+	}
+	c.commit(tracking.Changeset{
+		Drivers:  []tracking.Driver{newDriver("e", t0), newDriver("f", t0)},
+		Requests: []tracking.Request{of("d", "x"), of("e", "x"), of("e", "y"), of("f", "x")},
+	})
+	elsewhere := use(t, s, there)
+	elsewhere.commit(tracking.Changeset{
+		Drivers: []tracking.Driver{newDriver("d", t0)}, Requests: []tracking.Request{of("d", "x")},
+	})
+	c.commit(tracking.Changeset{CloseRequests: []tracking.RequestID{{TrackingID: "x"}, {TrackingID: "none"}}})
+	same(t, "requests of d after those for x were closed", c.requests("d"), []tracking.Request{b})
+	same(t, "requests of e", c.requests("e"), []tracking.Request{of("e", "y")})
+	same(t, "requests of f", c.requests("f"), []tracking.Request(nil))
+	same(t, "requests elsewhere", elsewhere.requests("d"), []tracking.Request{of("d", "x")})
+	c.commit(tracking.Changeset{
+		Requests: []tracking.Request{of("f", "x")}, CloseRequests: []tracking.RequestID{{TrackingID: "x"}},
+	})
+	same(t, "requests after one was made, and all closed at once", c.requests("f"), []tracking.Request(nil))
 }
 
 // everyRow has one row of each kind, with every field set to values that depend on n.

@@ -448,7 +448,12 @@ func (w *world) changes(app tracking.AppID) tracking.Changeset {
 	id := tracking.RequestID{
 		DriverID: w.driverID(), TrackingID: tracking.TrackingID(fmt.Sprint("x", w.n(5, "tracking id"))),
 	}
-	if !slices.ContainsFunc(cs.Requests, func(r tracking.Request) bool { return r.RequestID == id }) {
+	if w.odds(4, "of all drivers") {
+		id.DriverID = ""
+	}
+	if !slices.ContainsFunc(cs.Requests, func(r tracking.Request) bool {
+		return r.TrackingID == id.TrackingID && (id.DriverID == "" || r.DriverID == id.DriverID)
+	}) {
 		cs.CloseRequests = append(cs.CloseRequests, id)
 	}
 	if w.odds(3, "fixes") {

@@ -445,7 +445,9 @@ func (r *reference) apply(app tracking.AppID, b *book, c tracking.Changeset) (*b
 		}
 	}
 	for _, id := range c.CloseRequests {
-		delete(n.requests, id)
+		maps.DeleteFunc(n.requests, func(of tracking.RequestID, _ tracking.Request) bool {
+			return of.TrackingID == id.TrackingID && (id.DriverID == "" || of.DriverID == id.DriverID)
+		})
 	}
 	for _, f := range c.Fixes {
 		if d, ok := n.drivers[f.DriverID]; !ok || f.Person != "" && f.Person != d.Person {
