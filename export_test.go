@@ -335,3 +335,27 @@ func TestPINOfAnImport(t *testing.T) {
 		t.Errorf("by the dispatcher it %s", got.Outcome)
 	}
 }
+
+// A server that has run once, and has nothing yet, takes what another one exports.
+func TestImportIntoWhatHasRun(t *testing.T) {
+	var stores [2]*memory.Store
+	var services [2]*tracking.Service
+	for i := range services {
+		now := time.Date(2026, 3, 1, 12, i, 0, 0, time.UTC)
+		stores[i] = memory.New()
+		services[i] = must(tracking.New(stores[i], &tracking.Options{Now: func() time.Time { return now }}))(t)
+		must(services[i].MarkSilent(t.Context()))(t)
+	}
+	from, to := services[0], services[1]
+	must(from.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "x"}))(t)
+	before := must(stores[1].Memo(t.Context(), "hearing"))(t)
+	var out bytes.Buffer
+	if err := from.Export(t.Context(), &out, tracking.ExportFilter{AllApps: true, Secrets: true}); err != nil {
+		t.Fatal(err)
+	}
+	must(to.Import(t.Context(), &out))(t)
+	must(to.Driver(t.Context(), "x"))(t)
+	if after := must(stores[1].Memo(t.Context(), "hearing"))(t); len(before) == 0 || !bytes.Equal(before, after) {
+		t.Errorf("since when drivers could be heard was %s, and is %s", before, after)
+	}
+}

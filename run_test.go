@@ -652,6 +652,56 @@ func (s *holdingStore) Commit(
 	return s.Store.Commit(ctx, app, cs)
 }
 
+// A waiting task that somebody's transaction holds has the others wait for it no longer than its own
+// two attempts take, though it comes before all of them.
+func TestHeldTaskHoldsUpNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		s := &heldTask{Store: memory.New()}
+		svc := must(tracking.New(s, &tracking.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
+		const all = 60
+		var ids []tracking.TaskID
+		for range all {
+			task := newDrop()
+			task.AutoAssign = true
+			ids = append(ids, must(svc.CreateTask(ctx, task))(t).ID)
+			time.Sleep(time.Millisecond)
+		}
+		for i := range all + 2 { // with those whom it could not be given to
+			must(svc.SaveDriver(ctx, tracking.DriverUpdate{
+				ID: tracking.DriverID(fmt.Sprint("d", i)), LngLat: east(float64(i)), Available: new(true),
+			}))(t)
+		}
+		s.held = ids[0]
+		began := time.Now()
+		if n, err := svc.AssignWaiting(ctx); n != all-1 || !errors.Is(err, tracking.ErrUnavailable) {
+			t.Errorf("%d of %d others are assigned, error %v", n, all-1, err)
+		}
+		if took := time.Since(began); took != 6*time.Second {
+			t.Errorf("it waited for %v", took)
+		}
+		s.held = ""
+		time.Sleep(20 * time.Second)
+		if n := must(svc.AssignWaiting(ctx))(t); n != 1 {
+			t.Errorf("then %d are assigned", n)
+		}
+	})
+}
+
+// heldTask is a store in which somebody holds a task.
+type heldTask struct {
+	tracking.Store
+	held tracking.TaskID
+}
+
+func (s *heldTask) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	if slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.ID == s.held }) {
+		<-ctx.Done()
+		return tracking.Written{}, ctx.Err()
+	}
+	return s.Store.Commit(ctx, app, cs)
+}
+
 // A step that is called by itself waits no longer than Run for a row that is held, does the rest, and
 // comes to what is left when it is called again.
 func TestStepsWaitBriefly(t *testing.T) {

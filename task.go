@@ -3782,7 +3782,7 @@ func (s *Service) AssignWaiting(ctx context.Context) (n int, err error) {
 				if ctx.Err() != nil {
 					return n, err
 				}
-				failed[app] = true
+				failed[app] = served == 0
 				errs = append(errs, err)
 			}
 		}
@@ -3913,7 +3913,7 @@ const (
 // longest. Served in this way, in whatever order they are asked for, all get the drivers that they
 // would get one after the other by age.
 func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error) {
-	to := DriverID("")
+	to, its := DriverID(""), TaskID("")
 	brief, cancel := context.WithTimeout(ctx, brieflyIs)
 	defer cancel()
 	err = s.change(brief, verb{name: "AssignWaiting"}, func(c *change) error {
@@ -3923,6 +3923,10 @@ func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error)
 			return err
 		}
 		for t.Waiting && t.Point() != nil {
+			if s.held.passedOver(s.app, t.ID) {
+				became = stillWaits
+				return nil
+			}
 			if later := t.sought(c.opts.AssignLead, c.now); ahead(later.AssignAt, c.now) {
 				return c.putTask(ctx, t, later) // a clock that was wrong has begun with it too early
 			}
@@ -3935,7 +3939,7 @@ func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error)
 				t = *k.before
 				continue
 			case k.ok:
-				became, to = wasServed, k.driver.ID
+				became, to, its = wasServed, k.driver.ID, t.ID
 				_, err = c.assignTo(ctx, t, k.driver)
 			}
 			return err
@@ -3944,13 +3948,65 @@ func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error)
 	})
 	if err != nil && brief.Err() != nil && to != "" {
 		s.coming.passOver(s.app, to, passedOverFor)
+		s.held.late(s.app, its)
+		if its != id && ctx.Err() == nil {
+			return s.serve(ctx, id) // which is not held
+		}
 	}
 	return became, err
 }
 
 // passedOverFor is how long a driver gets no task whom an embedder's transaction held when it was his:
-// tasks that others can take do not wait for its end.
+// tasks that others can take do not wait for its end. So long a task is nobody's either, and goes before
+// nobody, that could not be written in time for two drivers one after the other: it is held itself.
 const passedOverFor = 10 * time.Second
+
+// heldTasks are waiting tasks that could not be written in time.
+type heldTasks struct {
+	mu    sync.Mutex
+	times map[appTask]int // in the last while
+}
+
+type appTask struct {
+	app  AppID
+	task TaskID
+}
+
+// late notes that a task could not be written in time.
+func (h *heldTasks) late(app AppID, id TaskID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	k := appTask{app, id}
+	if h.times == nil {
+		h.times = make(map[appTask]int)
+	}
+	h.times[k]++
+	time.AfterFunc(passedOverFor, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.times[k]--; h.times[k] <= 0 {
+			delete(h.times, k)
+		}
+	})
+}
+
+func (h *heldTasks) passedOver(app AppID, id TaskID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.times[appTask{app, id}] > 1
+}
+
+// count is how many tasks of an application may have to be passed over.
+func (h *heldTasks) count(app AppID) (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for k := range h.times {
+		if k.app == app {
+			n++
+		}
+	}
+	return n
+}
 
 // claim is a driver kept for one task.
 type claim struct {
@@ -4051,12 +4107,14 @@ func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, 
 func (s *Service) firstInLine(ctx context.Context, d Driver) (Task, bool, error) {
 	list, err := s.store.Waiting(ctx, s.app, WaitingFilter{
 		Near: &d.Position.Fix.LngLat, Within: s.opts.MaxAssignDistance, Driver: d.ID, Properties: d.Properties,
-		Limit: 1,
+		Limit: 1 + s.held.count(s.app),
 	})
-	if err != nil || len(list) == 0 {
-		return Task{}, false, err
+	for _, t := range list {
+		if !s.held.passedOver(s.app, t.ID) {
+			return t, true, err
+		}
 	}
-	return list[0], true, nil
+	return Task{}, false, err
 }
 
 // comesBefore reports whether t, which waits, comes before o: it has waited longer, or o is only

@@ -1861,6 +1861,7 @@ type core struct {
 	ids     idSource
 	locks   nameLocks
 	coming  reservations
+	held    heldTasks
 	hub     hub
 	guard   codeGuard
 	notes   noteGuard
@@ -4401,7 +4402,7 @@ func (r *lineReader) row(kind RowKind, line []byte) Row {
 	case RowMemo:
 		return readLine(r, line, func(l *lineMemo) (lineHead, RowValue) {
 			r.id("name", l.Name)
-			if isImportMemo(l.Name) {
+			if isOwnMemo(l.Name) {
 				r.fail("name", "is one that every store has for itself.")
 			}
 			return l.lineHead, Memo{l.Name, Secret(l.Value)}
@@ -4765,7 +4766,7 @@ func (e *exporter) all(rows iter.Seq2[Row, error]) error {
 func (e *exporter) pick(v RowValue) RowValue {
 	switch v := v.(type) {
 	case Memo:
-		if !e.filter.Secrets || isImportMemo(v.Name) {
+		if !e.filter.Secrets || isOwnMemo(v.Name) {
 			return nil
 		}
 	case StoreSecret:
@@ -5087,9 +5088,10 @@ func (i *importer) memo() string {
 	return importMemo
 }
 
-// isImportMemo reports whether a memo is one of how far an import has come.
-func isImportMemo(name string) bool {
-	return name == importMemo || strings.HasPrefix(name, importMemo+" ")
+// isOwnMemo reports whether a memo is a store's own, which does not move: how far an import has come,
+// and since when there are processes to hear of drivers.
+func isOwnMemo(name string) bool {
+	return name == hearingMemo || name == importMemo || strings.HasPrefix(name, importMemo+" ")
 }
 
 // holdsNUL reports whether a text in a line holds one: what looks like it may be a backslash and

@@ -142,9 +142,13 @@ type leg string
 // Words are the two.
 func (leg) Words() []string { return []string{string(tracking.LegPickup), string(tracking.LegDrop)} }
 
-// toStops reads one stop more than there can be, so that the service says that there are too many.
+// toStops reads one stop more than there can be, so that the service says that there are too many. Nil
+// is none given.
 func toStops(e strict.Elements[stopBody]) (stops []tracking.Stop, err error) {
 	list, err := e.All("stops", tracking.MaxStops+1)
+	if e.Given() {
+		stops = []tracking.Stop{}
+	}
 	for _, s := range list {
 		stops = append(stops, tracking.Stop{TaskID: s.TaskID, Leg: tracking.Leg(s.Leg)})
 	}

@@ -368,6 +368,9 @@ type (
 func (Elements[T]) element() reflect.Type  { return reflect.TypeFor[T]() }
 func (e *Elements[T]) set(l List, p *plan) { e.list, e.plan = l, p }
 
+// Given reports whether there is an array, which may be empty.
+func (e Elements[T]) Given() bool { return e.list.doc != nil }
+
 // Judged is one element, or what is wrong with it.
 type Judged[T any] struct {
 	Value T
