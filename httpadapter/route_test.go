@@ -71,6 +71,7 @@ func TestRoute(t *testing.T) {
 			`{"driver_id":"ravi","stops":` + order(2, 1, 0) + `,"version":99999}`, 409, "version",
 		},
 		{"POST", "/v1/users/driver/route", `{"driver_id":"nobody","stops":[]}`, 404, "driver_id"},
+		{"POST", "/v1/task/assign", `{"task_id":"` + ids[0] + `","driver_id":"ravi","stops":[]}`, 409, "stops"},
 		{"GET", "/v1/users/driver/route?driver_id=nobody", "", 404, "driver_id"},
 		{"GET", "/v1/users/driver/route", "", 400, "driver_id"},
 	})
