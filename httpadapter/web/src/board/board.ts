@@ -92,8 +92,8 @@ export class Board {
   /** Takes the place of a click on the map, while a panel asks for one. */
   picking: ((at: LngLat) => void) | null = null;
 
-  /** Whether the panel of a task is to ask at once if that is to be deleted. */
-  removing = false;
+  /** The task whose panel is to ask at once if it is to be deleted; '' is none. */
+  removing = '';
 
   /** A place that somebody looks for, before there is a task there. */
   looked: LngLat | null = null;
@@ -205,6 +205,7 @@ export class Board {
     }
     const [name = '', of = ''] = hash.split('/');
     this.panel = name ? { name, of: decoded(of) } : null;
+    if (this.panel?.name !== 'task' || this.panel.of !== this.removing) this.removing = '';
     this.changed();
     return false;
   }
@@ -266,6 +267,7 @@ export class Board {
     this.world = new World(distance);
     this.wasWhole = this.wholeDay = this.dayRead = false;
     this.session = this.selection = this.panel = this.seenNeeds = null;
+    this.removing = '';
     for (const m of [this.options, this.routes, this.busy, this.flashes, this.reasons, this.nobody, this.marked]) m.clear();
     this.needs = [];
     this.state = 'out';
@@ -450,10 +452,13 @@ export class Board {
     void this.assign(task, at.driver, false, at.at === null ? undefined : { leg, at: this.before(at.driver, at.at) });
   }
 
-  /** Where a place among the stops of a driver is that are on the screen: before the same stop, also where they have changed since. */
+  /** Where a place among the stops of a driver is that are on the screen: before the same stop, or what came after it, also where they have changed since. */
   private before(driver: string, at: number): Where['at'] {
-    const next = this.shownStops(driver)[at];
-    return (stops) => (next ? Math.max(0, stops.findIndex((s) => s.task_id === next.task_id && s.leg === next.leg)) : stops.length);
+    const later = this.shownStops(driver).slice(at);
+    return (stops) => {
+      const places = later.map((next) => stops.findIndex((s) => s.task_id === next.task_id && s.leg === next.leg));
+      return places.find((i) => i >= 0) ?? stops.length;
+    };
   }
 
   /** The stops of a driver that are on the screen. */
@@ -472,6 +477,7 @@ export class Board {
 
   close(): void {
     this.panel = null;
+    this.removing = '';
     history.replaceState(null, '', location.pathname + location.search);
     this.changed();
   }

@@ -112,7 +112,7 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
         const of = board.panel?.name === 'task' ? board.panel.of : task?.task_id;
         if (of === undefined || !board.mayChange) return;
         done();
-        board.removing = true;
+        board.removing = of;
         board.open('task', of);
         return board.changed();
       }

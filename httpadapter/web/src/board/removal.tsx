@@ -31,10 +31,10 @@ export function Removal({ board, task }: { board: Board; task: Task }) {
   const { t } = board;
   const [asking, setAsking] = useState(''); // about the task, or about the customer of these digits
   const customers = contacts(task);
-  const wanted = board.removing;
+  const wanted = board.removing === task.task_id;
   useEffect(() => {
     if (!wanted) return;
-    board.removing = false;
+    board.removing = '';
     if (deletable(task)) setAsking('task');
     else board.say(t('board.delete.not', { task: nameOf(task) }), true);
   }, [wanted]);
