@@ -87,3 +87,27 @@ func TestBoardRemoval(t *testing.T) {
 	}
 	p.onlyFrom(s.origins[0])
 }
+
+// Del in the panel of a task that is gone asks about no other one.
+func TestBoardRemovalOfWhatIsGone(t *testing.T) {
+	s := onFile(t)
+	create := func(order string) string {
+		return s.api("POST", "/v1/task/create", map[string]any{
+			"type": 2, "order_id": order, "drop": map[string]any{"address": "12 River Street", "lnglat": []float64{13.4, 52.5}},
+		})["task"].(map[string]any)["task_id"].(string)
+	}
+	gone, other := create("#1"), create("#2")
+	p := s.atPanels()
+	p.expected = append(p.expected, "status of 404")
+	p.see("the tasks", `document.querySelectorAll('.needs [data-row^="task "]').length === 2`)
+	p.eval(`location.hash = '#task/` + gone + `'`)
+	p.see("the task", `document.querySelector('.panel-task .task-name')?.textContent === '#1'`)
+	s.api("POST", "/v1/task/delete", map[string]any{"task_id": gone})
+	p.reads("It is not there any more.")
+	p.keys("\x7f\x1b")
+	p.see("no panel", `document.querySelector('.panel') === null`)
+	p.eval(`location.hash = '#task/` + other + `'`)
+	p.see("the task", `document.querySelector('.panel-task .history li') !== null`)
+	p.eval(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done, 100))))`) // what would ask
+	p.see("no question", `document.querySelector('.removal button') !== null && document.querySelector('.removal form') === null`)
+}
