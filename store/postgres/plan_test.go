@@ -223,6 +223,10 @@ func TestPlans(t *testing.T) {
 	here := tracking.LngLat{Lng: 80.25, Lat: 13.05}
 	mark := &tracking.TaskMark{CreatedAt: start.Add(40_000 * time.Second), Seq: 1 << 40}
 	c := connect(t, url)
+	matches := func() error {
+		_, err := s.Matches(t.Context(), app, tracking.MatchQuery{MaxOpen: 1, Within: 300, Limit: 3})
+		return err
+	}
 	for _, q := range []struct {
 		name, index string
 		call        func() error
@@ -263,18 +267,20 @@ func TestPlans(t *testing.T) {
 			_, err := s.Offers(t.Context(), app, tracking.Offer{At: here, MaxOpen: 2, Limit: 3})
 			return err
 		}},
-		{"matches of many drivers", "tasks_waiting", func() error {
-			_, err := s.Matches(t.Context(), app, tracking.MatchQuery{MaxOpen: 1, Within: 300, Limit: 3})
-			return err
-		}},
+		{"matches of many drivers", "tasks_waiting", matches},
 		{"matches of few drivers", "tasks_waiting_near", func() error {
 			execute(t, c, "UPDATE tracking.positions SET class = 0 WHERE driver > 500")
-			_, err := s.Matches(t.Context(), app, tracking.MatchQuery{MaxOpen: 1, Within: 300, Limit: 3})
-			return err
+			return matches()
 		}},
-		{"drivers on offer, for matches", "positions_near", func() error {
-			_, err := s.Matches(t.Context(), app, tracking.MatchQuery{MaxOpen: 1, Within: 300, Limit: 3})
-			return err
+		{"drivers on offer, for matches, with old statistics", "positions_near", matches},
+		{"drivers on offer, for matches, with new statistics", "positions_near", func() error {
+			execute(t, c, "UPDATE tracking.positions SET class = 2 WHERE class > 2")
+			execute(t, c, "VACUUM ANALYZE tracking.positions")
+			return matches()
+		}},
+		{"drivers on offer, for matches, with no statistics", "positions_near", func() error {
+			execute(t, c, "DELETE FROM pg_statistic WHERE starelid = 'tracking.positions'::regclass")
+			return matches()
 		}},
 	} {
 		t.Run(q.name, func(t *testing.T) {
