@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -56,7 +57,7 @@ func (l *lockable[T]) eachFree(ctx context.Context, x *tx, list *[]T, args ...an
 	keyAt := len(args)
 	args = slices.Clone(args)
 	if strings.HasSuffix(l.order, limited) {
-		most, keyAt = args[last].(int), last
+		most, keyAt = min(args[last].(int), math.MaxInt32/4), last // twice that is a number still
 	}
 	for ask := 2*most + 1; ; ask *= 2 {
 		if most >= 0 {
