@@ -23,11 +23,17 @@ const (
 	isLater = `head IS NOT NULL AND ready_at IS NOT NULL`
 )
 
+// isWrongRetry is true of a retry that is more than longest ahead. A queue that is leased is ready when
+// the lease is over, which may be later: its retry is judged then.
+func isWrongRetry(longest string) string {
+	return isLater + ` AND ready_at > ` + nowOr("$2") + ` + ` + longest + `::bigint
+	AND (leased_until IS NULL OR leased_until <= ` + nowOr("$2") + `)`
+}
+
 // Whether there is something whose time has come, or that is further ahead than it can be.
 var selectAnyDue = `
 SELECT EXISTS (SELECT 1 FROM tracking.queues WHERE outbox = $1 AND ` + isLater + ` AND ready_at <= ` + nowOr("$2") + `)
-	OR EXISTS (SELECT 1 FROM tracking.queues WHERE outbox = $1 AND ` + isLater + `
-		AND ready_at > ` + nowOr("$2") + ` + $3::bigint)
+	OR EXISTS (SELECT 1 FROM tracking.queues WHERE outbox = $1 AND ` + isWrongRetry("$3") + `)
 	OR EXISTS (SELECT 1 FROM tracking.queues WHERE outbox = $1 AND leased_until IS NOT NULL
 		AND leased_until > ` + nowOr("$2") + ` + $4::bigint)`
 
@@ -218,7 +224,7 @@ func queuesWhere(condition, order string) lockable[queueKey] {
 // What a wrong clock has set is more than $3 ahead.
 var (
 	wrongLeases  = queuesWhere(`leased_until IS NOT NULL AND leased_until > `+nowOr("$2")+` + $3::bigint`, `leased_until`)
-	wrongRetries = queuesWhere(isLater+` AND ready_at > `+nowOr("$2")+` + $3::bigint`, `ready_at`)
+	wrongRetries = queuesWhere(isWrongRetry("$3"), `ready_at`)
 	dueQueues    = queuesWhere(isLater+` AND ready_at <= `+nowOr("$2")+` + $3::bigint`, `ready_at`)
 )
 

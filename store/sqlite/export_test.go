@@ -107,7 +107,7 @@ func Lookups() map[string]Query {
 		"LeaseEvents apps":        query(selectReadyApps, "a"),
 		"LeaseEvents":             query(selectReady, "a", 1, 10),
 		"LeaseEvents late leases": query(selectWrongLeases, "a", 1, 10),
-		"LeaseEvents late":        query(selectWrongRetries, "a", 1, 10),
+		"LeaseEvents late":        query(selectWrongRetries, "a", 1, 2, 10),
 		"LeaseEvents come due":    query(selectDueQueues, "a", 1, 10),
 		"LeaseEvents queue":       query(selectQueue, 1, "a", 10),
 		"FinishEvents":            query(selectDelivery, "a", 1, "a"),

@@ -29,13 +29,17 @@ ON CONFLICT DO UPDATE SET head = excluded.head WHERE head IS NULL`
 const (
 	isReady = `head IS NOT NULL AND ready_at = 0x8000000000000000`
 	isLater = `head IS NOT NULL AND ready_at > 0x8000000000000000`
+
+	// Of a queue that is leased ready_at is when the lease is over, which may be later than a retry can
+	// be: its retry is judged then. The parameters are now and the latest that a retry can be.
+	isWrongRetry = isLater + ` AND ready_at > ?3 AND (leased_until IS NULL OR leased_until <= ?2)`
 )
 
 const (
 	// Whether there is something whose time has come, or that is further ahead than it can be.
 	selectAnyDue = `
 SELECT EXISTS (SELECT 1 FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isLater + ` AND ready_at <= ?2)
-	OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isLater + ` AND ready_at > ?3)
+	OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isWrongRetry + `)
 	OR EXISTS (SELECT 1 FROM queues INDEXED BY queues_leased
 		WHERE outbox = ?1 AND leased_until IS NOT NULL AND leased_until > ?4)`
 
@@ -142,8 +146,8 @@ const (
 SELECT subject, app FROM queues INDEXED BY queues_leased
 	WHERE outbox = ? AND leased_until IS NOT NULL AND leased_until > ? ORDER BY leased_until LIMIT ?`
 	selectWrongRetries = `
-SELECT subject, head FROM queues INDEXED BY queues_later WHERE outbox = ? AND ` + isLater + ` AND ready_at > ?
-	ORDER BY ready_at LIMIT ?`
+SELECT subject, head FROM queues INDEXED BY queues_later WHERE outbox = ?1 AND ` + isWrongRetry + `
+	ORDER BY ready_at LIMIT ?4`
 	forgetRetry = `UPDATE deliveries SET retry_at = NULL WHERE subject = ? AND outbox = ? AND state = 1 AND event = ?`
 
 	wakeAtOnce = 1000 // queues in one step
@@ -164,7 +168,7 @@ func (s *Store) wakeQueues(ctx context.Context, l tracking.Lease) error {
 			}
 		}
 		list = nil
-		if err := x.list(&list, selectWrongRetries, l.Outbox, maxRetry, wakeAtOnce); err != nil {
+		if err := x.list(&list, selectWrongRetries, l.Outbox, l.Now.UnixMilli(), maxRetry, wakeAtOnce); err != nil {
 			return err
 		}
 		for _, r := range list {

@@ -15,6 +15,7 @@ func deliveryChecks() []check {
 			leaseTakesOldestSubjectFirst},
 		{"LeaseEvents/of each application as many subjects as there is room for", leaseSharesRoomAmongApps},
 		{"LeaseEvents/a lease or a retry further ahead than it can be counts no more", farLeasesAndRetriesCountNoMore},
+		{"LeaseEvents/a lease may have more to go than a retry can", leasesOutlastRetries},
 		{"LeaseEvents/leases the whole queue of a subject, in order of Seq", leaseTakesWholeQueue},
 		{"LeaseEvents/what a limit cuts off stays leased", eventsBeyondLimitStayLeased},
 		{"LeaseEvents/a lease ends after For", leaseEndsInTime},
@@ -100,6 +101,27 @@ func farLeasesAndRetriesCountNoMore(t testing.TB, s tracking.Store) {
 	same(t, "dead events", dead, nil)
 	got := lease("other", 30*time.Minute, 10, "a1", "a2", "b1", "d1", "e1", "f1")
 	same(t, "attempts", each(got, func(l tracking.Leased) int { return l.Attempt }), []int{1, 1, 2, 1, 2, 1})
+}
+
+// leasesOutlastRetries asks while a lease has more to go than the longest retry can.
+func leasesOutlastRetries(t testing.TB, s tracking.Store) {
+	c := use(t, s, here)
+	outbox(c, "a1")
+	lease := func(owner string, after time.Duration, want ...string) {
+		t.Helper()
+		got, err := s.LeaseEvents(c.ctx, tracking.Lease{
+			Owner: owner, Now: at(after), For: time.Hour, MaxLease: time.Hour, MaxRetry: time.Minute, Limit: 10,
+		})
+		c.ok(err)
+		same(t, fmt.Sprintf("leased by %s after %v", owner, after), each(got, leasedID), want)
+	}
+	lease("one", 0, "a1")
+	lease("other", time.Second)
+	lease("other", time.Hour, "a1")
+	late := done("other", "a1", tracking.DeliveryRetry)
+	late.RetryIn = 10 * time.Hour
+	c.finish(late)
+	lease("third", time.Hour, "a1") // by a wrong clock
 }
 
 func leaseTakesWholeQueue(t testing.TB, s tracking.Store) {
