@@ -52,11 +52,17 @@
 // # What is erased
 //
 // What is deleted or replaced nobody reads any more once that is committed; its bytes stay in
-// the tables and indices until the server's vacuum has come by, and in its log, archives and
-// standbys for as long as these are kept. Vacuum frees the space and overwrites it when it is
-// used again, not before; only VACUUM FULL leaves nothing of it. So where that matters run
-// VACUUM FULL on tasks, trips, files and requests of the schema after an erasure, at a time when
-// nobody needs them.
+// the tables and indices, and samples of them among what the server knows of its tables. Its
+// vacuum frees that space, and it is overwritten when it is used again, not before. So where that
+// matters run this after an erasure and the purges behind it, as the owner of the database, at a
+// time when nobody needs these tables:
+//
+//	VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests;
+//	VACUUM FULL pg_catalog.pg_statistic;
+//
+// The files are so after the server's next checkpoint. A transaction that is open in the database
+// meanwhile may keep what it could still read. The log (WAL), its archives and backups made before
+// keep the bytes for as long as they are kept themselves, and standbys until they have caught up.
 //
 // # In your own transaction
 //
