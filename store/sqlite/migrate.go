@@ -106,8 +106,8 @@ func step(ctx context.Context, db *sqlx.DB, script string, version int) (err err
 			return err
 		}
 	}
-	if version == 7 {
-		if err := findAll(ctx, tx); err != nil {
+	if redo := (map[int]func(context.Context, *sqlx.Tx) error{7: listAll, 10: findAll})[version]; redo != nil {
+		if err := redo(ctx, tx); err != nil {
 			return err
 		}
 	}

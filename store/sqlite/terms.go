@@ -103,13 +103,34 @@ FROM tasks WHERE seq > ? ORDER BY seq LIMIT 1000`
 	updateFound = `UPDATE tasks SET late_from = ?, seeks = ? WHERE seq = ?`
 )
 
-// findAll notes of the tasks that there are what lists go by since version 7.
+type unfoundRow struct {
+	taskRow
+	Place int64
+}
+
+// listAll notes of the tasks that there are what lists go by since version 7.
+func listAll(ctx context.Context, tx *sqlx.Tx) error {
+	return eachUnfound(ctx, tx, func(r unfoundRow, t tracking.Task) error {
+		_, err := tx.ExecContext(ctx, updateFound, millis(t.LateFrom()), t.Seeks(), r.Seq)
+		return err
+	})
+}
+
+// findAll tells the table what the tasks that there are are found by since version 10.
 func findAll(ctx context.Context, tx *sqlx.Tx) error {
-	for after := int64(math.MinInt64); ; {
-		var list []struct {
-			taskRow
-			Place int64
+	return eachUnfound(ctx, tx, func(r unfoundRow, t tracking.Task) error {
+		list := terms(r.App, &t)
+		if list == "" {
+			return nil
 		}
+		_, err := tx.ExecContext(ctx, insertTerms, r.Place, list)
+		return err
+	})
+}
+
+func eachUnfound(ctx context.Context, tx *sqlx.Tx, do func(unfoundRow, tracking.Task) error) error {
+	for after := int64(math.MinInt64); ; {
+		var list []unfoundRow
 		if err := tx.SelectContext(ctx, &list, selectUnfound, after); err != nil || len(list) == 0 {
 			return err
 		}
@@ -119,13 +140,8 @@ func findAll(ctx context.Context, tx *sqlx.Tx) error {
 			if err != nil {
 				return err
 			}
-			if _, err := tx.ExecContext(ctx, updateFound, millis(t.LateFrom()), t.Seeks(), r.Seq); err != nil {
+			if err := do(r, t); err != nil {
 				return err
-			}
-			if list := terms(r.App, &t); list != "" {
-				if _, err := tx.ExecContext(ctx, insertTerms, r.Place, list); err != nil {
-					return err
-				}
 			}
 		}
 	}

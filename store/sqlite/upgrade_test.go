@@ -296,6 +296,70 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+// A file of version 9 finds tasks by the digits as they were written. It is brought to find them by 0 to
+// 9, and what is deleted leaves no trace of either.
+func TestUpgradeOfTerms(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	find := func(s *sqlite.Store, query string, want int) {
+		t.Helper()
+		tasks, _, err := s.Tasks(t.Context(), tracking.DefaultApp,
+			tracking.TaskFilter{Query: query, Page: tracking.Page{Limit: 10}})
+		if err != nil || len(tasks) != want {
+			t.Errorf("%s finds %d tasks, want %d; error %v", query, len(tasks), want, err)
+		}
+	}
+	service := func(s *sqlite.Store) *tracking.Service {
+		t.Helper()
+		svc, err := tracking.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return svc
+	}
+	s := open(t, path, nil)
+	task, err := service(s).CreateTask(t.Context(), tracking.NewTask{
+		Type: tracking.TypeDrop, OrderID: "A ١٢٣٤", Drop: &tracking.Place{
+			LngLat: &tracking.LngLat{Lng: 1, Lat: 2}, Customer: &tracking.Contact{Name: "Noor", Mobile: "٠٣٠ ٧٧٨٨"},
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	db := raw(t, path)
+	db.MustExec(`INSERT INTO task_terms (task_terms) VALUES ('delete-all');
+		INSERT INTO task_terms (rowid, terms) SELECT place, app || 'wa ' || app || 'w١٢٣٤' FROM tasks;
+		PRAGMA user_version = 9`)
+	db.Close()
+
+	s = open(t, path, nil)
+	for _, query := range []string{"a", "1234", "١٢", "7788", "0307788"} {
+		find(s, query, 1)
+	}
+	svc := service(s)
+	if _, err := svc.CancelTask(t.Context(), task.ID, tracking.Reason{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := svc.DeleteTask(t.Context(), task.ID); err != nil {
+		t.Fatal(err)
+	}
+	find(s, "7788", 0)
+	closeStore(t, s)
+
+	db = raw(t, path)
+	db.SetMaxOpenConns(1) // the list of words is of one connection
+	db.MustExec(`CREATE VIRTUAL TABLE temp.words USING fts5vocab (main, task_terms, row)`)
+	var kept []string
+	if err := db.Select(&kept, "SELECT term FROM words"); err != nil || len(kept) > 0 {
+		t.Errorf("the file goes on to find %q, error %v", kept, err)
+	}
+	var secure int
+	err = db.Get(&secure, "SELECT v FROM task_terms_config WHERE k = 'secure-delete'")
+	if err != nil || secure != 1 {
+		t.Errorf("what is deleted leaves its terms: secure-delete is %d, error %v", secure, err)
+	}
+}
+
 // sinceVersion1 ignores what rows have got since, which version 1 did not know.
 var sinceVersion1 = gocmp.Options{
 	cmpopts.EquateEmpty(),
