@@ -26,6 +26,11 @@ var embedded embed.FS
 //
 //	CREATE TABLE tracking.migrations (
 //		version int PRIMARY KEY, applied_at timestamptz NOT NULL DEFAULT now())
+//
+// Its file is not all of version 2: since then numbers in the digits of any script are found, and
+// Open and [Migrate] renew what the tasks that hold such digits are found by. Where the file is
+// applied by other means these are not found by them until each is written again; nor is what a
+// process of version 1 still writes afterwards.
 func Migrations() fs.FS { return migrations{} }
 
 // migrations is the folder of the embedded files.
@@ -93,7 +98,7 @@ func (s *Store) prepare(ctx context.Context) error {
 	latest := len(names)
 	version, err := s.version(ctx)
 	if err == nil && version < latest && !s.opts.CheckOnly {
-		version, err = s.migrate(ctx, names)
+		version, err = s.migrate(ctx, names, version)
 	}
 	switch {
 	case err != nil:
@@ -123,9 +128,14 @@ func (s *Store) version(ctx context.Context) (version int, err error) {
 	return version, err
 }
 
-// migrate applies what is missing, each step in a transaction of its own, and returns the version
-// that the schema has then. Of several processes at once one does it.
-func (s *Store) migrate(ctx context.Context, names []string) (version int, err error) {
+// migrate applies what is missing to the schema of a version, each step in a transaction of its own,
+// and returns the version that it has then. Of several processes at once one does it.
+func (s *Store) migrate(ctx context.Context, names []string, version int) (int, error) {
+	if version == 1 {
+		if err := s.renewTerms(ctx); err != nil {
+			return version, fmt.Errorf("update to version 2: %w", err)
+		}
+	}
 	for {
 		done, err := s.step(ctx, names, &version)
 		if err != nil {
@@ -180,14 +190,19 @@ func (s *Store) step(ctx context.Context, names []string, version *int) (done bo
 		return s.apply(ctx, tx, names[*version], *version+1)
 	})
 	if errors.Is(err, errBusy) || passes(err) {
-		select {
-		case <-time.After(lockWait):
-			return false, nil
-		case <-ctx.Done():
-			return false, ctx.Err()
-		}
+		return false, letEnd(ctx)
 	}
 	return done, err
+}
+
+// letEnd lets others come to their end.
+func letEnd(ctx context.Context) error {
+	select {
+	case <-time.After(lockWait):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // apply runs one migration.

@@ -253,7 +253,6 @@ CREATE TABLE tracking.requests (
 );
 
 CREATE INDEX requests_by_age ON tracking.requests (created_at);
-CREATE INDEX requests_by_trip ON tracking.requests (app, tracking_id);
 
 CREATE TABLE tracking.invites (
     app             int    NOT NULL,
