@@ -160,7 +160,7 @@ func TestProvedTable(t *testing.T) {
 	for _, c := range []struct {
 		state string
 		by    DriverID
-		after time.Duration // the last change
+		after time.Duration // its end was noted
 		want  ErrorCode
 	}{
 		{"created", "own", 0, c404}, {"waiting", "own", 0, c404}, {"created", "", 0, c404},
@@ -169,12 +169,18 @@ func TestProvedTable(t *testing.T) {
 		{"picked up", "own", 0, yes},
 		{"succeeded", "own", 24*time.Hour - 1, yes}, {"succeeded", "own", 24 * time.Hour, c409},
 		{"failed", "own", time.Hour, yes}, {"cancelled", "own", time.Hour, yes},
+		{"cancelled", "own", 24 * time.Hour, c409},
 		{"succeeded", "other", 0, c404}, {"succeeded", "", 0, c404},
 		{"succeeded", "own", -time.Hour, c409}, // by a clock that was wrong: else it would be for ever
 	} {
 		t.Run(fmt.Sprint(c.state, "/", c.by, "/", c.after), func(t *testing.T) {
 			task := taskStates()[c.state]
-			task.UpdatedAt = late.Add(-c.after)
+			task.UpdatedAt = late.Add(-time.Minute) // by whatever it was
+			if noted := late.Add(-c.after); !task.StepAt.IsZero() {
+				task.StepAt = noted
+			} else if !task.CompletedAt.IsZero() {
+				task.CompletedAt = noted
+			}
 			before := task.Clone()
 			p := Proof{ID: "new", Kind: ProofPhoto, Sum: Hash{1}}
 			after, given, changed, err := task.proved(c.by, p, late)

@@ -127,7 +127,8 @@ func TestAddProof(t *testing.T) {
 }
 
 // A photo that was taken in time and comes late, from a phone that was offline, arrives: also where
-// the task's end has come late with it.
+// the task's end has come late with it. How long it may, counts from when that has come, whatever
+// else came afterwards.
 func TestProofAfterTheEnd(t *testing.T) {
 	w := newWorld(t)
 	id := w.started()
@@ -136,7 +137,10 @@ func TestProofAfterTheEnd(t *testing.T) {
 	w.prove(id, photo(1))
 	w.advance(23 * time.Hour)
 	w.prove(id, photo(2))
-	w.advance(24 * time.Hour)
+	must(w.ReportStuck(w.ctx, "own", id, tracking.StuckStep{Step: "proof"}))(t)
+	w.advance(time.Hour - time.Millisecond)
+	w.prove(id, photo(4))
+	w.advance(time.Millisecond)
 	if _, _, err := w.AddProof(w.ctx, "own", id, photo(3)); code(err) != tracking.ErrConflict {
 		t.Errorf("a day later: %v", err)
 	}
@@ -153,6 +157,20 @@ func TestProofAfterTheEnd(t *testing.T) {
 	}
 	if _, _, err := w.DriverProof(w.ctx, "own", id, w.task(id).Proofs[0].ID); code(err) != tracking.ErrNotFound {
 		t.Errorf("a successor reads: %v", err)
+	}
+}
+
+// The time for late files counts from the end that the dispatcher has given it, too.
+func TestProofAfterTheDispatchersEnd(t *testing.T) {
+	w := newWorld(t)
+	id := w.started()
+	w.advance(30 * time.Hour)
+	must(w.CompleteTask(w.ctx, id, tracking.Completion{}))(t)
+	w.advance(23 * time.Hour)
+	w.prove(id, photo(1))
+	w.advance(time.Hour)
+	if _, _, err := w.AddProof(w.ctx, "own", id, photo(2)); code(err) != tracking.ErrConflict {
+		t.Errorf("a day later: %v", err)
 	}
 }
 

@@ -1413,9 +1413,18 @@ func (t Task) photos() (ids []string) {
 	return ids
 }
 
-// lateProof is for how long after the end of a task its driver may still give files: what was taken
-// in time and sent later must arrive.
+// lateProof is for how long after the end of a task has reached us its driver may still give files:
+// what was taken in time and sent later must arrive.
 const lateProof = day
+
+// endedAt is when, by our clock, the end of the task was noted; CompletedAt may be long before that,
+// by its driver's phone.
+func (t Task) endedAt() time.Time {
+	if t.StepAt.IsZero() {
+		return t.CompletedAt // by the dispatcher, who ends it now
+	}
+	return t.StepAt
+}
 
 // proved adds a file that its driver has given. The same bytes again are nothing new: found is the
 // file that is there already.
@@ -1432,7 +1441,7 @@ func (t Task) proved(d DriverID, p Proof, now time.Time) (next Task, found Proof
 		}
 	}
 	switch {
-	case t.Status == StatusCompleted && !within(t.UpdatedAt, now, lateProof):
+	case t.Status == StatusCompleted && !within(t.endedAt(), now, lateProof):
 		return t, p, false, conflict("The task was completed more than 24 hours ago.")
 	case t.Status != StatusInProgress && t.Status != StatusCompleted:
 		return t, p, false, errNotStarted
@@ -2861,9 +2870,9 @@ func (n NewProof) check() error {
 }
 
 // AddProof keeps a file that a task's driver gives as evidence, asked for or not: while the task is
-// in progress, and until 24 hours after it was completed, by the time at which that or the last
-// file has reached us. The same bytes again are the same proof. What is inside is the caller's: of
-// httpadapter, nothing but the picture. It writes task.updated with data.fields proofs.
+// in progress, and for 24 hours after its end has reached us. The same bytes again are the same
+// proof. What is inside is the caller's: of httpadapter, nothing but the picture. It writes
+// task.updated with data.fields proofs.
 //
 // Codes: ErrInvalid; ErrTooLarge; ErrNotFound when it is another driver's; ErrConflict when the
 // task is not in progress, was completed too long ago, has 10 files, or files are kept nowhere;
