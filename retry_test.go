@@ -38,7 +38,7 @@ var ofRetry = map[string]string{
 	"Requires": "same", "Notes": "same", "CustomerNote": "none", "OrderID": "same", "Pickup": "same", "Drop": "same",
 	"DriverID": "none", "Person": "none", "AutoAssigned": "none", "Waiting": "own", "WaitsSince": "own",
 	"Properties": "same", "Excluded": "none", "Proof": "same", "Proofs": "none", "ReceivedBy": "none", "DriverNote": "none", "PIN": "none",
-	"Stuck":         "none",
+	"Stuck": "none", "Settled": "none",
 	"WrongPINs":     "none",
 	"CompletedFrom": "none", "RetryOf": "own", "RetriedBy": "none", "Key": "none", "KeySum": "none",
 	"GeocodeAt": "none", "Link": "own", "CreatedAt": "own", "AssignedAt": "none", "StartedAt": "none",

@@ -134,3 +134,58 @@ func TestStuckSaidAgain(t *testing.T) {
 		})
 	}
 }
+
+// TestStuckSaidAgainAfterItWasSettled: a phone that had no answer says the same again, be it after
+// somebody has seen to it or after the end: nobody is told twice. The same done again later is new.
+func TestStuckSaidAgainAfterItWasSettled(t *testing.T) {
+	for name, at := range map[string]time.Time{"with its time": start.Add(30 * time.Second), "no time": {}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			id := w.delivery("")
+			w.advance(time.Minute)
+			report := func(step tracking.StuckStep) {
+				t.Helper()
+				must(w.ReportStuck(w.ctx, "own", id, step))(t)
+			}
+			said := tracking.StuckStep{Step: "pickup", Why: "changed", At: at}
+			for what, seen := range map[string]func() (tracking.Task, error){
+				"its driver":      func() (tracking.Task, error) { return w.SettleStep(w.ctx, "own", id, said.Step) },
+				"the application": func() (tracking.Task, error) { return w.SettleTask(w.ctx, id) },
+				"the end": func() (tracking.Task, error) {
+					return w.CompleteTask(w.ctx, id, tracking.Completion{Outcome: tracking.OutcomeFailed})
+				},
+				"the end that was taken back": func() (tracking.Task, error) {
+					must(w.CompleteTask(w.ctx, id, tracking.Completion{Outcome: tracking.OutcomeFailed}))(t)
+					return w.ReopenTask(w.ctx, id)
+				},
+			} {
+				w.advance(time.Minute)
+				said.Why = strings.ReplaceAll(what, " ", "_")
+				must(w.ReopenTask(w.ctx, id))(t)
+				report(said)
+				if w.stuck(id) == nil {
+					t.Fatalf("%s: it is not stuck", what)
+				}
+				must(seen())(t)
+				before := w.task(id)
+				w.advance(time.Minute)
+				report(said)
+				if d := cmp.Diff(before, w.task(id)); d != "" {
+					t.Errorf("said again after %s had seen to it (-before +after)\n%s", what, d)
+				}
+			}
+			must(w.ReopenTask(w.ctx, id))(t)
+			for _, c := range []tracking.StuckStep{
+				{Step: "pickup", Why: "the_end", At: start.Add(90 * time.Second)},
+				{Step: "pickup", Why: "gone", At: at},
+				{Step: "start", Why: "gone", At: at},
+			} {
+				must(w.SettleTask(w.ctx, id))(t)
+				report(c)
+				if got := w.stuck(id); len(got) != 1 {
+					t.Errorf("%+v was not said before: %v", c, got)
+				}
+			}
+		})
+	}
+}

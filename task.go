@@ -195,8 +195,8 @@ type StuckStep struct {
 	Why      string    // a word of the driver app's: gone, changed, pin, …; "": it did not say
 }
 
-// same reports whether it is said again. A zero At, of a phone that did not say when or whose clock is
-// ahead, is any.
+// same reports whether it is said again, as a phone does that has had no answer. A zero At, of a
+// phone that did not say when or whose clock is ahead, is any.
 func (s StuckStep) same(o StuckStep) bool {
 	return s.DriverID == o.DriverID && s.Step == o.Step && s.Why == o.Why &&
 		(s.At.IsZero() || s.At.UnixMilli() == o.At.UnixMilli())
@@ -320,6 +320,10 @@ type Task struct {
 	// driver and step the last one.
 	Stuck []StuckStep
 
+	// Settled are those that somebody has seen to, or the end, the oldest first: said again, they
+	// are Stuck no more.
+	Settled []StuckStep
+
 	// RetryOf is the task that this one tries again, and RetriedBy the one that tries this one
 	// again.
 	RetryOf, RetriedBy TaskID
@@ -372,7 +376,7 @@ func (t Task) Clone() Task {
 	t.Excluded = append([]DriverID(nil), t.Excluded...)
 	t.Proof, t.Proofs = append([]ProofKind(nil), t.Proof...), append([]Proof(nil), t.Proofs...)
 	t.CompletedFrom = clonePtr(t.CompletedFrom)
-	t.Stuck = append([]StuckStep(nil), t.Stuck...)
+	t.Stuck, t.Settled = append([]StuckStep(nil), t.Stuck...), append([]StuckStep(nil), t.Settled...)
 	for _, m := range []*map[string]string{&t.Requires, &t.Properties} {
 		if *m = maps.Clone(*m); len(*m) == 0 {
 			*m = nil
@@ -1217,7 +1221,7 @@ func (t Task) completed(d DriverID, how Completion, at, now time.Time) (Task, bo
 	if t.StepAt = now; d == "" {
 		t.StepAt = time.Time{}
 	}
-	return t.unstuck("", "").noStepAfter(t.CompletedAt), true, nil
+	return t.seenTo("", "").noStepAfter(t.CompletedAt), true, nil
 }
 
 // retried notes that the task is tried again as another one. Once it is, it stays as it is.
@@ -1282,8 +1286,11 @@ func (t Task) anew() NewTask {
 	}
 }
 
-// maxStuck is how many steps are kept that could not be delivered; the oldest give way.
+// maxStuck is how many steps are kept that could not be delivered, and how many of those that were
+// seen to; the oldest give way.
 const maxStuck = 10
+
+func newestStuck(steps []StuckStep) []StuckStep { return steps[max(len(steps)-maxStuck, 0):] }
 
 // stuckAt keeps that a phone could not deliver a step. Whoever had the task may say so: that it is
 // somebody else's by now is most often why.
@@ -1291,22 +1298,21 @@ func (t Task) stuckAt(s StuckStep, now time.Time) (Task, bool, error) {
 	if t.DriverID != s.DriverID && !slices.Contains(t.Excluded, s.DriverID) {
 		return t, false, notFound("task_id", "task")
 	}
-	if slices.ContainsFunc(t.Stuck, s.same) {
+	if slices.ContainsFunc(t.Stuck, s.same) || slices.ContainsFunc(t.Settled, s.same) {
 		return t, false, nil
 	}
 	if s.At.IsZero() {
 		s.At = now
 	}
-	t = t.unstuck(s.DriverID, s.Step)
-	t.Stuck = append(t.Stuck[max(len(t.Stuck)-maxStuck+1, 0):], s)
-	t.UpdatedAt = now
+	_, others := t.stuckOf(s.DriverID, s.Step)
+	t.Stuck, t.UpdatedAt = newestStuck(append(others, s)), now
 	return t, true, nil
 }
 
 // settled is the task after somebody has seen to what could not be delivered: all of it, or that of
 // one driver, or one step.
 func (t Task) settled(d DriverID, step string, now time.Time) (Task, bool) {
-	next := t.unstuck(d, step)
+	next := t.seenTo(d, step)
 	if len(next.Stuck) == len(t.Stuck) {
 		return t, false
 	}
@@ -1314,12 +1320,25 @@ func (t Task) settled(d DriverID, step string, now time.Time) (Task, bool) {
 	return next, true
 }
 
-// unstuck is the task without steps that could not be delivered; "" stands for any driver or step.
-func (t Task) unstuck(d DriverID, step string) Task {
-	t.Stuck = slices.DeleteFunc(slices.Clone(t.Stuck), func(s StuckStep) bool {
-		return (d == "" || s.DriverID == d) && (step == "" || s.Step == step)
-	})
+// seenTo is the task with steps that could not be delivered among those that are Settled; "" stands
+// for any driver or step.
+func (t Task) seenTo(d DriverID, step string) Task {
+	settled, others := t.stuckOf(d, step)
+	t.Stuck, t.Settled = others, newestStuck(slices.Concat(t.Settled, settled))
 	return t
+}
+
+// stuckOf are the steps that could not be delivered, of one driver and step, and the others; "" stands
+// for any driver or step.
+func (t Task) stuckOf(d DriverID, step string) (these, others []StuckStep) {
+	for _, s := range t.Stuck {
+		if (d == "" || s.DriverID == d) && (step == "" || s.Step == step) {
+			these = append(these, s)
+		} else {
+			others = append(others, s)
+		}
+	}
+	return these, others
 }
 
 // noted keeps what the holder of its link writes to the driver; the last one stands.
@@ -3046,7 +3065,8 @@ func (s *Service) ReopenTask(ctx context.Context, id TaskID) (_ Task, err error)
 // ReportStuck notes that the phone of a driver who has or had the task could not deliver a step: the
 // service refused it, as the task had changed meanwhile. Task.Stuck tells of it until the driver or
 // the application has seen to it ([Service.SettleStep], [Service.SettleTask]), or the task ends.
-// Saying so again changes nothing. What belongs to no task needs no word: going on or off duty is never
+// Saying so again changes nothing, also once somebody has seen to it: what has the same step, word and
+// At, or no At. What belongs to no task needs no word: going on or off duty is never
 // refused, and an order of the stops only where the application has made another meanwhile, of which
 // it knows. Codes: ErrInvalid; ErrNotFound when the driver never had it.
 func (s *Service) ReportStuck(ctx context.Context, driver DriverID, id TaskID, step StuckStep) (_ Task, err error) {

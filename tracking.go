@@ -3978,6 +3978,7 @@ type (
 		WrongPINs        int               `json:"wrong_pins,omitempty"`
 		CompletedFrom    *lineWhereabouts  `json:"completed_from,omitempty"`
 		Stuck            []lineStuck       `json:"stuck,omitempty"`
+		Settled          []lineStuck       `json:"settled,omitempty"`
 		RetryOf          TaskID            `json:"retry_of,omitempty"`
 		RetriedBy        TaskID            `json:"retried_by,omitempty"`
 		Key              string            `json:"key,omitempty"`
@@ -4144,6 +4145,13 @@ func hashLine(h Hash) string {
 	return hexOf(h)
 }
 
+func stuckLines(steps []StuckStep) (lines []lineStuck) {
+	for _, s := range steps {
+		lines = append(lines, lineStuck{s.DriverID, s.Step, timeLine(s.At), s.Why})
+	}
+	return lines
+}
+
 func readingLine(r Reading) *float64 {
 	if !r.Known {
 		return nil
@@ -4282,9 +4290,7 @@ func lineOfTask(head lineHead, v Task) lineTask {
 	for _, p := range v.Proofs {
 		l.Proofs = append(l.Proofs, lineProof{p.ID, p.Kind, timeLine(p.At), p.Type, p.Size, hashLine(p.Sum)})
 	}
-	for _, p := range v.Stuck {
-		l.Stuck = append(l.Stuck, lineStuck{p.DriverID, p.Step, timeLine(p.At), p.Why})
-	}
+	l.Stuck, l.Settled = stuckLines(v.Stuck), stuckLines(v.Settled)
 	if w := v.CompletedFrom; w != nil {
 		l.CompletedFrom = &lineWhereabouts{pointLine(&w.LngLat), w.Source, w.OffBy}
 	}
@@ -4576,9 +4582,7 @@ func (r *lineReader) task(l *lineTask) Task {
 	for _, p := range l.Proofs {
 		v.Proofs = append(v.Proofs, Proof{p.ID, p.Kind, r.at("proofs.at", p.At), p.Type, p.Size, r.hash("proofs.sum", p.Sum)})
 	}
-	for _, p := range l.Stuck {
-		v.Stuck = append(v.Stuck, StuckStep{p.DriverID, p.Step, r.at("stuck.at", p.At), p.Why})
-	}
+	v.Stuck, v.Settled = r.stuck("stuck.at", l.Stuck), r.stuck("settled.at", l.Settled)
 	if w := l.CompletedFrom; w != nil {
 		v.CompletedFrom = &Whereabouts{Source: w.Source, OffBy: w.OffBy}
 		if p := r.lngLat("completed_from.lnglat", w.LngLat); p != nil {
@@ -4586,6 +4590,13 @@ func (r *lineReader) task(l *lineTask) Task {
 		}
 	}
 	return v
+}
+
+func (r *lineReader) stuck(at string, lines []lineStuck) (steps []StuckStep) {
+	for _, l := range lines {
+		steps = append(steps, StuckStep{l.DriverID, l.Step, r.at(at, l.At), l.Why})
+	}
+	return steps
 }
 
 func (r *lineReader) trip(l *lineTrip) Trip {

@@ -35,6 +35,7 @@ var unsent = map[string]string{
 	"Task.DueAt":        "for the Service's own use",
 	"Task.WaitsSince":   "waiting.since says it, where AssignAt does not",
 	"Task.Person":       "for the Service's own use",
+	"Task.Settled":      "for the Service's own use",
 
 	"Task.PickupArrivingAt": "phase says so",
 	"Task.ArrivingAt":       "phase says so",

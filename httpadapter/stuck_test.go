@@ -37,11 +37,12 @@ func TestStuckOverHTTP(t *testing.T) {
 	if r := s.asDriver(meena, "GET", "/v1/driver/tasks", ""); strings.Contains(r.body, "stuck") {
 		t.Errorf("a driver sees %s", r.body)
 	}
-	for _, settle := range []func() reply{
-		func() reply { return s.asDriver(ravi, "POST", at+"/settle", `{"step":"complete"}`) },
-		func() reply { return s.app("POST", "/v1/task/settle", `{"task_id":"`+task+`"}`) },
+	for why, settle := range map[string]func() reply{
+		"gone": func() reply { return s.asDriver(ravi, "POST", at+"/settle", `{"step":"complete"}`) },
+		"pin":  func() reply { return s.app("POST", "/v1/task/settle", `{"task_id":"`+task+`"}`) },
 	} {
-		s.asDriver(ravi, "POST", at+"/stuck", `{"step":"complete","why":"gone"}`)
+		again := `{"step":"complete","why":"` + why + `","at":"2026-03-14T08:59:30Z"}`
+		s.asDriver(ravi, "POST", at+"/stuck", again)
 		if stuck() == "" {
 			t.Fatal("it is not stuck")
 		}
@@ -50,6 +51,9 @@ func TestStuckOverHTTP(t *testing.T) {
 		}
 		if got := stuck(); got != "" {
 			t.Errorf("after it was settled: %s", got)
+		}
+		if s.check("retried", s.asDriver(ravi, "POST", at+"/stuck", again), 200, ""); stuck() != "" {
+			t.Errorf("the phone says it again: %s", stuck())
 		}
 	}
 	s.check("unknown", s.app("POST", "/v1/task/settle", `{"task_id":"nobody"}`), 404, "task_id")

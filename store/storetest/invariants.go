@@ -218,6 +218,11 @@ func (a *audit) compareTasks() {
 		if row.Stuck != nil && !t.stuck {
 			a.fail("task %s has steps that could not be delivered; by its events it has none", id)
 		}
+		for _, s := range row.Stuck {
+			if slices.Contains(row.Settled, s) {
+				a.fail("task %s: %+v was seen to, and could not be delivered all the same", id, s)
+			}
+		}
 		if row.ErasedAt.IsZero() == t.erased || t.erased && row.Notes+row.Reason+row.ReceivedBy+row.DriverNote != "" {
 			a.fail("task %s was erased at %v, by its events: %v, and says %q", id, row.ErasedAt, t.erased,
 				row.Notes+row.Reason+row.ReceivedBy+row.DriverNote)

@@ -34,8 +34,10 @@ func Task(t tracking.Task) tracking.Task {
 	for i := range t.Proofs {
 		t.Proofs[i].At = Time(t.Proofs[i].At)
 	}
-	for i := range t.Stuck {
-		t.Stuck[i].At = Time(t.Stuck[i].At)
+	for _, steps := range [][]tracking.StuckStep{t.Stuck, t.Settled} {
+		for i := range steps {
+			steps[i].At = Time(steps[i].At)
+		}
 	}
 	return t
 }

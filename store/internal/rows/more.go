@@ -35,6 +35,7 @@ type more struct {
 	ArrivedAt        milli                `json:"at,omitzero"`
 	StepAt           milli                `json:"step,omitzero"`
 	Stuck            []stuck              `json:"stuck,omitempty"`
+	Settled          []stuck              `json:"seen,omitempty"`
 	ErasedAt         milli                `json:"erased,omitzero"`
 }
 
@@ -88,9 +89,7 @@ func MoreOf(t *tracking.Task) (string, error) {
 	for _, p := range t.Proofs {
 		m.Proofs = append(m.Proofs, proof{p.ID, p.Kind, milli{p.At}, p.Type, p.Size, p.Sum[:]})
 	}
-	for _, s := range t.Stuck {
-		m.Stuck = append(m.Stuck, stuck{s.DriverID, s.Step, milli{s.At}, s.Why})
-	}
+	m.Stuck, m.Settled = stuckOf(t.Stuck), stuckOf(t.Settled)
 	if w := t.CompletedFrom; w != nil {
 		m.CompletedFrom = &whereabouts{w.LngLat.Lng, w.LngLat.Lat, w.Source, w.OffBy}
 	}
@@ -123,13 +122,25 @@ func AddMore(t *tracking.Task, column string) error {
 		copy(kept.Sum[:], p.Sum)
 		t.Proofs = append(t.Proofs, kept)
 	}
-	for _, s := range m.Stuck {
-		t.Stuck = append(t.Stuck, tracking.StuckStep{DriverID: s.Driver, Step: s.Step, At: s.At.Time, Why: s.Why})
-	}
+	t.Stuck, t.Settled = stuckSteps(m.Stuck), stuckSteps(m.Settled)
 	if w := m.CompletedFrom; w != nil {
 		t.CompletedFrom = &tracking.Whereabouts{
 			LngLat: tracking.LngLat{Lng: w.Lng, Lat: w.Lat}, Source: w.Source, OffBy: w.OffBy,
 		}
 	}
 	return nil
+}
+
+func stuckOf(steps []tracking.StuckStep) (kept []stuck) {
+	for _, s := range steps {
+		kept = append(kept, stuck{s.DriverID, s.Step, milli{s.At}, s.Why})
+	}
+	return kept
+}
+
+func stuckSteps(kept []stuck) (steps []tracking.StuckStep) {
+	for _, s := range kept {
+		steps = append(steps, tracking.StuckStep{DriverID: s.Driver, Step: s.Step, At: s.At.Time, Why: s.Why})
+	}
+	return steps
 }
