@@ -108,6 +108,7 @@ type locked struct {
 	keys     map[string]int64
 	also     []string // other drivers to lock
 	subjects map[tracking.Subject]*subjectState
+	requests map[tracking.TrackingID][]int64 // the drivers of those that are locked
 	marks    marks
 
 	numbers, eventNumbers []int64 // for new drivers, and for events
@@ -122,7 +123,7 @@ func newLocked(x *tx, app int32) *locked {
 	return &locked{
 		tx: x, app: app, drivers: map[tracking.DriverID]*driverState{}, invites: map[tracking.DriverID]inviteState{},
 		tasks: map[string]int64{}, trips: map[string]int64{}, keys: map[string]int64{},
-		subjects: map[tracking.Subject]*subjectState{},
+		subjects: map[tracking.Subject]*subjectState{}, requests: map[tracking.TrackingID][]int64{},
 	}
 }
 
@@ -243,11 +244,12 @@ SELECT nextval(pg_get_serial_sequence('tracking.drivers', 'n')) FROM generate_se
 )
 
 // lock takes the locks of everything that changes are about, always in the same order: drivers, tasks,
-// trips, keys, subjects, and those of a kind in the order of applications and ids. So no two
+// trips, keys, subjects, requests, and those of a kind in the order of applications and ids. So no two
 // transactions wait for each other, but where both insert the same values.
 func lock(ctx context.Context, x *tx, list ...*locked) error {
 	for _, queue := range []func(*locked){
 		(*locked).lockOwners, (*locked).lockTasks, (*locked).lockTrips, (*locked).lockKeys, (*locked).countEvents,
+		(*locked).lockRequests,
 	} {
 		for _, l := range list {
 			queue(l)
@@ -309,6 +311,43 @@ func (l *locked) lockKeys() {
 		ids = append(ids, idsOf(c.cs.Keys, func(k *tracking.Key) string { return k.ID })...)
 	}
 	l.versions(l.keys, lockKeys, ids)
+}
+
+func (l *locked) lockRequests() {
+	var trips, owners, ofOwners, gone []string
+	add := func(id tracking.RequestID) {
+		if id.DriverID == "" {
+			trips = append(trips, string(id.TrackingID))
+		} else if rows.Text(id.DriverID) && rows.Text(id.TrackingID) {
+			owners, ofOwners = append(owners, string(id.DriverID)), append(ofOwners, string(id.TrackingID))
+		}
+	}
+	for _, c := range l.changes {
+		for i := range c.cs.Requests {
+			add(c.cs.Requests[i].RequestID)
+		}
+		for _, id := range c.cs.CloseRequests {
+			add(id)
+		}
+		gone = append(gone, idsOf(c.cs.DeleteDrivers, func(d *tracking.Driver) string { return string(d.ID) })...)
+	}
+	if trips = sorted(trips); len(trips)+len(owners)+len(gone) == 0 {
+		return
+	}
+	l.plan(false)
+	queueEach(l.tx, func(r lockedRequest) { l.requests[r.id] = append(l.requests[r.id], r.driver) }, scanLockedRequest,
+		lockRequests, l.app, trips, owners, ofOwners, gone)
+}
+
+// lockedRequest is a request by its trip and its driver's number.
+type lockedRequest struct {
+	id     tracking.TrackingID
+	driver int64
+}
+
+func scanLockedRequest(row pgx.CollectableRow) (r lockedRequest, err error) {
+	err = row.Scan(&r.id, &r.driver)
+	return r, err
 }
 
 func scanMarks(row pgx.CollectableRow) (m marks, err error) {
@@ -534,6 +573,7 @@ func (c *change) putRequests() error {
 			return err
 		}
 		c.putRequest(d, r)
+		c.requests[r.TrackingID] = append(c.requests[r.TrackingID], d.number)
 	}
 	for _, id := range c.cs.CloseRequests {
 		if !rows.Text(id.TrackingID) {
@@ -541,7 +581,7 @@ func (c *change) putRequests() error {
 		}
 		if id.DriverID == "" {
 			c.plan(false)
-			c.queue(deleteRequestsOfTrip, c.app, string(id.TrackingID))
+			c.queue(deleteRequestsOfTrip, c.app, c.requests[id.TrackingID], string(id.TrackingID))
 		} else if d := c.drivers[id.DriverID]; d != nil {
 			c.plan(false)
 			c.queue(deleteRequest, d.app, d.number, string(id.TrackingID))

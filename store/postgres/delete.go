@@ -116,6 +116,7 @@ func (c *change) lockAndDelete(ctx context.Context) error {
 	c.queue(deleteTrips, c.app, tripIDs)
 	c.queue(deleteFiles, c.app, sorted(slices.Clone(c.cs.DropFiles)))
 	c.countEvents()
+	c.lockRequests()
 	return c.flush(ctx)
 }
 

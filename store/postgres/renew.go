@@ -19,7 +19,8 @@ const (
 	selectOtherScripts = `
 SELECT app, id, version, order_id, pickup_lng, pickup_lat, pickup_address, pickup_name, pickup_mobile,
 	drop_lng, drop_lat, drop_address, drop_name, drop_mobile, more, terms
-FROM tracking.tasks, concat(order_id, pickup_address, pickup_name, pickup_mobile, drop_address, drop_name, drop_mobile) said
+FROM tracking.tasks,
+	concat(order_id, pickup_address, pickup_name, pickup_mobile, drop_address, drop_name, drop_mobile) said
 WHERE (app, id) > ($1::int, $2::text) AND (app, id) <= ($3::int, $4::text) AND octet_length(said) > char_length(said)`
 	updateTerms = `UPDATE tracking.tasks t SET terms = u.terms::text[]
 		FROM unnest($1::int[], $2::text[], $3::bigint[], $4::text[]) u (app, id, version, terms)

@@ -60,7 +60,8 @@ func TestTermsAreRenewed(t *testing.T) {
 
 	execute(t, c, `BEGIN`)
 	execute(t, c, spoil, stale[2:3])
-	execute(t, c, `UPDATE tracking.tasks SET version = version + 1, drop_address = 'شارع ٨٨٨٨' WHERE id = ANY ($1)`, stale[2:3])
+	const change = `UPDATE tracking.tasks SET version = version + 1, drop_address = 'شارع ٨٨٨٨' WHERE id = $1`
+	execute(t, c, change, stale[2])
 	var renewed *postgres.Store
 	var err error
 	opened := make(chan struct{})

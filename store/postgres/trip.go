@@ -168,8 +168,18 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 ON CONFLICT (app, driver, tracking_id) DO UPDATE SET message = excluded.message, dest_lng = excluded.dest_lng,
 	dest_lat = excluded.dest_lat, dest_address = excluded.dest_address, dest_name = excluded.dest_name,
 	dest_mobile = excluded.dest_mobile, description = excluded.description, created_at = excluded.created_at`
+	// Who closes the requests for a trip has not locked their drivers. So all that a transaction is about
+	// are locked in their order: those for trips, of drivers and trips, and of drivers who go.
+	lockRequests = `
+SELECT tracking_id, driver FROM tracking.requests WHERE app = $1 AND (driver, tracking_id) IN (
+	SELECT driver, tracking_id FROM tracking.requests WHERE app = $1 AND tracking_id = ANY ($2)
+	UNION ALL SELECT d.n, u.tracking_id FROM unnest($3::text[], $4::text[]) u (driver, tracking_id)
+		JOIN tracking.drivers d ON d.app = $1 AND d.id = u.driver
+	UNION ALL SELECT r.driver, r.tracking_id FROM tracking.drivers d
+		JOIN tracking.requests r ON r.app = d.app AND r.driver = d.n WHERE d.app = $1 AND d.id = ANY ($5))
+ORDER BY driver, tracking_id FOR UPDATE`
 	deleteRequest        = `DELETE FROM tracking.requests WHERE app = $1 AND driver = $2 AND tracking_id = $3`
-	deleteRequestsOfTrip = `DELETE FROM tracking.requests WHERE app = $1 AND tracking_id = $2`
+	deleteRequestsOfTrip = `DELETE FROM tracking.requests WHERE app = $1 AND driver = ANY ($2) AND tracking_id = $3`
 )
 
 // putRequest queues a request, in place of the former one. Its driver is locked.
