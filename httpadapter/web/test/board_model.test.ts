@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { step } from '../src/board/keys';
 import { liveness } from '../src/board/connection';
 import { alike, isLate, stateOf, World, type Driver, type Task } from '../src/board/model';
-import { best, days, needs, rows, unassigned } from '../src/board/needs';
+import { best, days, leave, needs, rows, told, unassigned, whyWaits } from '../src/board/needs';
 import { Hues } from '../src/board/hue';
 import { moved, placed, withTask, type Stop } from '../src/board/order';
 import { distance } from '../src/shared/geo';
@@ -96,9 +96,20 @@ test('what ended on another day and needs nobody is forgotten', () => {
   ended('failed', 900, { outcome: 'failed' });
   ended('tried again', 900, { outcome: 'failed', retried_by: 'x' });
   ended('stuck', 900, { stuck: [{ driver_id: 'asha', step: 'complete', at: ago(900), why: '' }] });
-  assert.equal(w.forget(now - 600 * 60_000), true);
-  assert.deepEqual([...w.ended.keys()], ['today', 'failed', 'stuck']);
-  assert.equal(w.forget(now - 600 * 60_000), false);
+  ended('left', 900, { outcome: 'failed' });
+  ended('left today', 5, { outcome: 'failed' });
+  const forget = () => w.forget(now - 600 * 60_000, (t) => t.task_id.startsWith('left'));
+  assert.equal(forget(), true);
+  assert.deepEqual([...w.ended.keys()], ['today', 'failed', 'stuck', 'left today']);
+  assert.equal(forget(), false);
+});
+
+test('what was left as it is is kept as long as it is known, and else the latest of it', () => {
+  const w = world();
+  w.apply('task', task('1', { status: 'completed', outcome: 'failed', completed_at: ago(1) }));
+  const left = new Set<string>();
+  for (let i = 1; i <= 9; i++) leave(left, 'failed ' + i, w, 3);
+  assert.deepEqual([...left], ['failed 1', 'failed 8', 'failed 9']);
 });
 
 test('what a driver is at', () => {
@@ -173,6 +184,23 @@ test('what a phone could not deliver needs somebody, of open and of ended tasks,
   );
   w.apply('task', task('open', { version: 9 }));
   assert.equal(needs(w, new Map(), new Set(), now, rules).length, 1, 'settled');
+});
+
+test('why a task waits is so when it was read, whichever of list and stream came first', () => {
+  const waits = (reason?: string) => task('a', { version: 2, status: 'created', driver_id: '', waiting: { since: ago(9), ...(reason ? { reason } : {}) } });
+  for (const first of ['list', 'stream']) {
+    const w = world([task('a', { status: 'created', driver_id: '' })]);
+    const read = (reason: string) => {
+      const { tasks, reasons } = told([waits(reason)]);
+      for (const t of tasks) w.learn({ task: t });
+      return whyWaits(w.tasks.get('a')!, reasons)?.reason;
+    };
+    if (first === 'stream') w.apply('task', waits());
+    assert.equal(read('busy'), 'busy', first);
+    w.apply('task', waits());
+    assert.equal(read('too_far'), 'too_far', first);
+    assert.equal(whyWaits(w.tasks.get('a')!, new Map())!.reason, undefined, first);
+  }
 });
 
 test('a task of nobody that nobody waits for is not late', () => {

@@ -9,7 +9,7 @@ import { Connection, liveness, type Liveness } from './connection';
 import type { Landing } from './drag';
 import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task, type Waiting } from './model';
 import { placed, withTask, type Stop } from './order';
-import { needs, type Candidate, type Need } from './needs';
+import { failed, leave, needs, told, type Candidate, type Need } from './needs';
 import type { Contact } from '../shared/place';
 
 export interface Session {
@@ -315,7 +315,7 @@ export class Board {
     let drawn = now - this.ticked > redraw || this.liveness.kind !== this.was; // for what is told by the minute
     for (const [id, at] of this.flashes) if (now - at > flashFor) drawn = this.flashes.delete(id);
     for (const [id, at] of this.touched) if (now - at > ours) this.touched.delete(id);
-    if (this.world.forget(this.today)) this.changed();
+    if (this.world.forget(this.today, (t) => this.dismissed.has(failed(t)))) this.changed();
     if (this.wasWhole && this.waitingWanted && now - this.waitingAsked > 2_000) void this.readWaiting();
     else if (now - this.waitingAsked > readAgain) this.waitingWanted = true;
     if (!drawn) return;
@@ -346,9 +346,9 @@ export class Board {
     if (![...world.tasks.values()].some((t) => t.waiting && !t.waiting.reason)) return this.reasons.clear();
     const a = await this.api.call('GET', query('/v1/task/list', { waiting: 'true', limit: 1000 }));
     if (this.refused(a) || world !== this.world) return;
-    const list = a.data.task_list as Task[];
-    this.reasons = new Map(list.flatMap((t) => (t.waiting?.reason ? [[t.task_id, t.waiting.reason]] : [])));
-    for (const t of list) this.take(world.learn({ task: t }));
+    const { tasks, reasons } = told(a.data.task_list as Task[]);
+    this.reasons = reasons;
+    for (const t of tasks) this.take(world.learn({ task: t }));
     this.changed();
   }
 
@@ -513,8 +513,8 @@ export class Board {
 
   /** Leaves something that failed as it is. */
   dismiss(need: Need): void {
-    this.dismissed.add(need.key);
-    this.keep('left', [...this.dismissed].slice(-500).join('\n'));
+    leave(this.dismissed, need.key, this.world);
+    this.keep('left', [...this.dismissed].join('\n'));
     this.changed();
   }
 

@@ -186,9 +186,9 @@ export class World {
   }
 
   /** Forgets what ended before a moment and needs nobody: a board that is open for weeks would hold all of it. It tells whether there was any. */
-  forget(before: number): boolean {
+  forget(before: number, left: (t: Task) => boolean): boolean {
     const had = this.ended.size;
-    for (const [id, t] of this.ended) if (ms(t.completed_at) < before && (t.outcome !== 'failed' || t.retried_by) && !t.stuck?.length) this.ended.delete(id);
+    for (const [id, t] of this.ended) if (ms(t.completed_at) < before && (t.outcome !== 'failed' || t.retried_by || left(t)) && !t.stuck?.length) this.ended.delete(id);
     return this.ended.size < had;
   }
 

@@ -34,6 +34,22 @@ export function whyWaits(t: Task, reasons: ReadonlyMap<string, string>): Waiting
   return { since: t.waiting.since, ...(reason ? { reason } : {}) };
 }
 
+/** The key of the need that a failed task is. */
+export const failed = (t: Task): string => 'failed ' + t.task_id;
+
+/** Takes in what is left as it is, and forgets what was left longest ago, but for what the board still knows and would ask about again. */
+export function leave(left: Set<string>, key: string, world: Pick<World, 'ended'>, atMost = 500): void {
+  left.add(key);
+  const known = new Set([...world.ended.values()].map(failed));
+  for (const old of left) if (left.size > atMost && !known.has(old)) left.delete(old);
+}
+
+/** What a list of what waits tells, apart: the rows as the stream has them, and why each waits, which is so at that moment alone and belongs to no version. */
+export function told(list: readonly Task[]): { tasks: Task[]; reasons: Map<string, string> } {
+  const tasks = list.map((t) => (t.waiting ? { ...t, waiting: { since: t.waiting.since } } : t));
+  return { tasks, reasons: new Map(list.flatMap((t) => (t.waiting?.reason ? [[t.task_id, t.waiting.reason]] : []))) };
+}
+
 /** By urgency: the kinds in their order, of each the one first that has been so for longest. Each task is there once, and once more for what a phone could not deliver of it. */
 export function needs(world: Pick<World, 'tasks' | 'ended' | 'drivers' | 'standsSince'>, reasons: ReadonlyMap<string, string>, dismissed: ReadonlySet<string>, now: number, rules: Rules): Need[] {
   const list: Need[] = [];
@@ -44,7 +60,7 @@ export function needs(world: Pick<World, 'tasks' | 'ended' | 'drivers' | 'stands
     else if (w && w.reason !== 'window' && now - ms(w.since) > patience) list.push({ key: 'waiting ' + t.task_id, why: 'waiting', since: ms(w.since), task: t, open: 0, ...reason });
   }
   for (const t of world.ended.values()) {
-    const key = 'failed ' + t.task_id;
+    const key = failed(t);
     if (t.outcome === 'failed' && !t.retried_by && !dismissed.has(key)) list.push({ key, why: 'failed', since: ms(t.completed_at), task: t, open: 0 });
   }
   for (const t of [...world.tasks.values(), ...world.ended.values()]) {
