@@ -50,6 +50,12 @@ func TestBoardInGerman(t *testing.T) {
 			return document.documentElement.scrollWidth <= innerWidth;
 		})()`)
 	}
+	dana.keys("?")
+	dana.see("the keys by their names", `(() => {
+		const keys = [...document.querySelectorAll('.keylist kbd')].map((e) => e.textContent);
+		return keys.includes('Entf') && !keys.includes('Del');
+	})()`)
+	dana.do("closing them", chromedp.KeyEvent("\x1b"))
 	for _, width := range []int64{1280, 390} {
 		dana.desk(width, 844)
 		dana.eval(`location.hash = ''`)

@@ -72,6 +72,23 @@ func TestBoardRemoval(t *testing.T) {
 		return open.join() === '#2' && document.querySelector('.removal .do.bad').disabled;
 	})()`)
 	s.api("POST", "/v1/task/complete", map[string]any{"task_id": kept})
+	p.eval(`(() => {
+		const send = window.fetch;
+		let broken = false;
+		window.mend = () => (window.fetch = send);
+		window.fetch = (url, how) => {
+			const erase = String(url).endsWith('/contact/erase');
+			broken ||= erase;
+			if (!broken) return send(url, how);
+			return erase ? Promise.resolve(Response.json({ success: false, message: 'no', error: { code: 'conflict' } }, { status: 409 })) : Promise.reject(new TypeError('gone'));
+		};
+	})()`)
+	p.hit("Erase from 2 tasks")
+	p.reads("This could not be read.")
+	p.see("nothing that says it is still being read", `!document.querySelector('.removal').innerText.includes('Loading')`)
+	p.eval(`mend()`)
+	p.hit("Keep it")
+	p.hit("Erase Anna")
 	p.see("that nothing is in the way", `document.querySelector('.removal [role=alert]') === null && !document.querySelector('.removal .do.bad').disabled`)
 	p.hit("Erase from 2 tasks")
 	p.said("Anna was erased from 2 tasks")

@@ -1,15 +1,18 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Task } from '../src/board/model';
-import { contacts, deletable, digitsOf } from '../src/board/removal';
+import { contacts, deletable, digitsOf, undeletable } from '../src/board/removal';
 
 const task = (more: Partial<Task>): Task => ({ task_id: 't', type: 2, status: 'created', created_at: '', version: 1, ...more });
 
 test('a task may be deleted that has ended, or that nobody has and that waits for nobody', () => {
   assert.equal(deletable(task({})), true);
   assert.equal(deletable(task({ waiting: { since: '' } })), false);
-  assert.equal(deletable(task({ status: 'assigned' })), false);
-  assert.equal(deletable(task({ status: 'in_progress' })), false);
+  assert.equal(undeletable(task({ waiting: { since: '' } })), 'board.delete.not.waiting');
+  for (const status of ['assigned', 'in_progress'] as const) {
+    assert.equal(deletable(task({ status })), false);
+    assert.equal(undeletable(task({ status })), 'board.delete.not.' + status);
+  }
   assert.equal(deletable(task({ status: 'completed', outcome: 'failed' })), true);
 });
 

@@ -1,6 +1,6 @@
 // What is taken away for ever: a task, and a customer from all tasks that are kept.
 
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { query } from './api';
 import type { Board } from './board';
 import { First } from './fields';
@@ -9,6 +9,9 @@ import type { Contact } from '../shared/place';
 
 /** Whether a task may be deleted as it is. */
 export const deletable = (task: Task): boolean => task.status === 'completed' || (task.status === 'created' && !task.waiting);
+
+/** Why a task may not be deleted as it is: the key of a text. */
+export const undeletable = (task: Task): string => 'board.delete.not.' + (task.status === 'created' ? 'waiting' : task.status);
 
 /** A number as the server compares it. Of fewer than three digits it stands for nobody. */
 export const digitsOf = (mobile: string | undefined): string => {
@@ -36,7 +39,7 @@ export function Removal({ board, task }: { board: Board; task: Task }) {
     if (!wanted) return;
     board.removing = '';
     if (deletable(task)) setAsking('task');
-    else board.say(t('board.delete.not', { task: nameOf(task) }), true);
+    else board.say(t(undeletable(task), { task: nameOf(task) }), true);
   }, [wanted]);
   if (!deletable(task) && customers.length === 0) return null;
   const customer = customers.find((c) => digitsOf(c.mobile) === asking);
@@ -90,15 +93,17 @@ function Erase({ board, customer, onBack }: { board: Board; customer: Contact; o
   const [read, setRead] = useState<Task[] | null>(null);
   const [failed, setFailed] = useState(false);
   const [sending, setSending] = useState(false);
+  const over = useRef(false);
+  const look = async () => {
+    const list = await tasksOf(board, digits);
+    if (over.current) return;
+    setFailed(list === null);
+    setRead(list);
+  };
   useEffect(() => {
-    let over = false;
-    void tasksOf(board, digits).then((list) => {
-      if (over) return;
-      setFailed(list === null);
-      setRead(list);
-    });
-    return () => void (over = true);
-  }, [digits]);
+    void look();
+    return () => void (over.current = true);
+  }, []);
   const now = (read ?? []).map((x) => newest(board, x)).filter((x) => contacts(x).some((c) => digitsOf(c.mobile) === digits));
   const open = now.filter((x) => x.status !== 'completed');
   const send = async (e: Event) => {
@@ -107,7 +112,7 @@ function Erase({ board, customer, onBack }: { board: Board; customer: Contact; o
     const done = await board.erase(customer, now);
     setSending(false);
     if (done) return onBack();
-    setRead(await tasksOf(board, digits)); // one may have been opened meanwhile
+    await look(); // one may have been opened meanwhile
   };
   return (
     <form onSubmit={(e) => void send(e)}>

@@ -179,7 +179,7 @@ function Keys({ board }: { board: Board }) {
         {keysOf(board.mayChange).map(([key, does]) => (
           <div key={key}>
             <dt>
-              <kbd>{key}</kbd>
+              <kbd>{board.config.words['board.keyname.' + key] ?? key}</kbd>
             </dt>
             <dd>{board.t(does)}</dd>
           </div>
