@@ -1846,10 +1846,16 @@ type Service struct {
 	app   AppID
 	alone bool // ForApp has named app: what is of others or of none is none of its business
 	actor string
-	self  Driver // whom [Service.AsDriver] has named: ID and Person
-	runs  bool   // for Run, which claims what it sweeps
+	self  driverSelf // whom [Service.AsDriver] has named
+	runs  bool       // for Run, which claims what it sweeps
 
 	expects int64 // the version that what is changed has to have; 0: any
+}
+
+// driverSelf is who has an id. Copies of a Service are made for every call, and a Driver is large.
+type driverSelf struct {
+	id     DriverID
+	person string
 }
 
 // core is what all scoped copies of a Service share.
@@ -1942,7 +1948,7 @@ func New(store Store, opts *Options) (*Service, error) {
 func (s *Service) ForApp(app AppID) *Service {
 	c := *s
 	if c.app = cmp.Or(app, DefaultApp); c.app != s.app {
-		c.self = Driver{}
+		c.self = driverSelf{}
 	}
 	c.alone = true
 	return &c
@@ -1973,16 +1979,16 @@ func (s *Service) expected(version int64) error {
 // one.
 func (s *Service) AsDriver(d Driver) *Service {
 	c := *s
-	c.actor, c.self = driverActor(d.ID), Driver{ID: d.ID, Person: d.Person}
+	c.actor, c.self = driverActor(d.ID), driverSelf{d.ID, d.Person}
 	return &c
 }
 
 // person is who a driver must be, as far as s knows; "" for whoever has the id.
 func (s *Service) person(id DriverID) string {
-	if id != s.self.ID {
+	if id != s.self.id {
 		return ""
 	}
-	return s.self.Person
+	return s.self.person
 }
 
 // TxService does what a [Service] does, in a transaction of the embedder's; see [Service.Within]. Like

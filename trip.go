@@ -197,7 +197,7 @@ func (s *Service) StartTrip(ctx context.Context, driver DriverID, tracking Track
 	case err == nil:
 		his := *s
 		if s.person(driver) == "" {
-			his.self = Driver{ID: driver, Person: task.Person}
+			his.self = driverSelf{driver, task.Person}
 		}
 		_, trip, err := his.StartTask(ctx, driver, task.ID, step)
 		return trip, err

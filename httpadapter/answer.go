@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
@@ -28,7 +27,19 @@ type success struct {
 func ok(message string, data any) (answer, error) { return success{message, true, data}, nil }
 
 func (s success) write(h *Handler, w *recorder, r *request) error {
-	return h.writeJSON(w, r, http.StatusOK, s)
+	data, ok := s.Data.(appender)
+	if !ok {
+		return h.writeJSON(w, r, http.StatusOK, s)
+	}
+	j := buffers.Get().(*jsonText)
+	defer buffers.Put(j)
+	j.b, j.err = j.b[:0], nil
+	s.appendTo(j, data)
+	if j.err != nil {
+		return h.writeUnencoded(w, r, j.err)
+	}
+	jsonHeaders(w.Header())
+	return h.writeBody(w, r, http.StatusOK, j.b)
 }
 
 // smaller is a success that is compressed for those who take it.
@@ -52,13 +63,19 @@ type list map[string]any
 func (h *Handler) writeJSON(w http.ResponseWriter, r *request, status int, v any) error {
 	body, err := encode(v)
 	if err != nil {
-		body, _ = encode(failure{
-			Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id},
-		})
-		status = http.StatusInternalServerError
+		return h.writeUnencoded(w, r, err)
 	}
 	jsonHeaders(w.Header())
-	return firstError(err, h.writeBody(w, r, status, body))
+	return h.writeBody(w, r, status, body)
+}
+
+// writeUnencoded answers instead of what cannot be encoded.
+func (h *Handler) writeUnencoded(w http.ResponseWriter, r *request, err error) error {
+	body, _ := encode(failure{
+		Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id},
+	})
+	jsonHeaders(w.Header())
+	return firstError(err, h.writeBody(w, r, http.StatusInternalServerError, body))
 }
 
 func encode(v any) ([]byte, error) {
@@ -107,13 +124,13 @@ func lift(w http.ResponseWriter) {
 }
 
 // writeOptions answers OPTIONS.
-func (h *Handler) writeOptions(w *recorder, r *request, allow []string) {
-	hd := w.Header()
-	hd.Set("Allow", strings.Join(allow, ", "))
+func (h *Handler) writeOptions(w *recorder, r *request) {
+	hd, allowed := w.Header(), h.allowed(r)
+	hd.Set("Allow", allowed)
 	hd.Set("Cache-Control", "no-store")
 	hd.Set("X-Content-Type-Options", "nosniff")
 	if hd.Get("Access-Control-Allow-Origin") != "" && r.Header.Get("Access-Control-Request-Method") != "" {
-		hd.Set("Access-Control-Allow-Methods", strings.Join(allow, ", "))
+		hd.Set("Access-Control-Allow-Methods", allowed)
 		hd.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-Api-Key")
 		hd.Set("Access-Control-Max-Age", "600")
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -18,11 +19,10 @@ import (
 // for none. Two that differ are ErrInvalid. It is for an Options.Authenticate that looks keys up by
 // itself.
 func APIKey(r *http.Request) (string, error) {
-	var keys []string
-	if v, ok := r.URL.Query()["apikey"]; ok {
-		keys = append(keys, v...)
+	keys := r.Header.Values("X-Api-Key")
+	if q := r.URL.RawQuery; strings.Contains(q, "apikey") || strings.Contains(q, "%") { // else it is not in there
+		keys = slices.Concat(r.URL.Query()["apikey"], keys)
 	}
-	keys = append(keys, r.Header.Values("X-Api-Key")...)
 	for _, k := range keys {
 		if k != keys[0] {
 			return "", errTwoKeys

@@ -91,3 +91,37 @@ func ProofKinds() []string { return proofKind("").Words() }
 
 // MaxList is the longest part of a list.
 const MaxList = maxList
+
+// WireTask is a task as it is sent, and the others what is encoded without encoding/json.
+type (
+	WireTask    = task
+	TaskAnswer  = taskAnswer
+	FixOutcomes = fixOutcomes
+)
+
+// TaskList is what encoding/json makes the same of as of TaskPage.
+type TaskList struct {
+	HasMore bool   `json:"has_more"`
+	Next    string `json:"next,omitempty"`
+	Tasks   []task `json:"task_list"`
+}
+
+// TaskPage is the data of an answer with a page of tasks.
+func TaskPage(l TaskList) any {
+	return taskList{l.HasMore, l.Next, len(l.Tasks), func(i int) task { return l.Tasks[i] }}
+}
+
+// Encoded is an answer with these data.
+func Encoded(message string, data any) ([]byte, error) {
+	var j jsonText
+	success{message, true, data}.appendTo(&j, data.(appender))
+	return j.b, j.err
+}
+
+// EncodedByStandard is the same by encoding/json.
+func EncodedByStandard(message string, data any) ([]byte, error) {
+	return encode(success{message, true, data})
+}
+
+// TimeText is a time as it is sent.
+func TimeText(t time.Time) string { return string(timeOf(t)) }

@@ -231,7 +231,8 @@ type Handler struct {
 	keys   keyring            // for sessions …
 	cross  *http.CrossOriginProtection
 
-	ownKeys bool // … which keys are taken for: there is no other login
+	now     func() time.Time // by the Service's clock
+	ownKeys bool             // … which keys are taken for: there is no other login
 	fronts  *web.Fronts
 	maps    map[string]*web.Map // of all sites, by their names
 }
@@ -264,7 +265,7 @@ func New(svc *tracking.Service, opts *Options) (*Handler, error) {
 	}
 	h := &Handler{
 		keys: newKeyring(svc, o.Keys), cross: cross, ownKeys: opts.Authenticate == nil,
-		svc: svc, opts: o, table: map[int][]*route{}, clean: descPolicy(), fronts: fronts,
+		svc: svc, opts: o, now: svc.Options().Now, table: map[int][]*route{}, clean: descPolicy(), fronts: fronts,
 	}
 	h.maps = map[string]*web.Map{}
 	for _, site := range append(slices.Collect(maps.Values(o.Sites)), o.Site) {
@@ -362,17 +363,17 @@ func (h *Handler) serve(w *recorder, r *request) error {
 		h.writeError(w, r, err)
 		return err
 	}
-	found, path, allow := h.match(r)
+	found, path := h.match(r)
 	if path == nil {
 		return fail(errNoPath)
 	}
 	h.writeCORS(w.Header(), r, path.who)
 	if r.Method == http.MethodOptions {
-		h.writeOptions(w, r, allow)
+		h.writeOptions(w, r)
 		return nil
 	}
 	if found == nil {
-		w.Header().Set("Allow", strings.Join(allow, ", "))
+		w.Header().Set("Allow", h.allowed(r))
 		return fail(errMethod)
 	}
 	r.route = found
@@ -411,6 +412,10 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	if gone := r.Context().Err() == context.Canceled && errors.Is(cause, context.Canceled); status >= 500 && !gone {
 		level = slog.LevelError
 	}
+	ctx := context.WithoutCancel(r.Context())
+	if !h.opts.Logger.Enabled(ctx, level) {
+		return
+	}
 	attrs := []slog.Attr{
 		slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status),
 		slog.Duration("duration", time.Since(start)), slog.Int64("bytes", answer.bytes),
@@ -438,7 +443,7 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	if cause != nil && level == slog.LevelError {
 		attrs = append(attrs, slog.String("err", cause.Error()))
 	}
-	h.opts.Logger.LogAttrs(context.WithoutCancel(r.Context()), level, "request", attrs...)
+	h.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
 }
 
 // knownMethod keeps words of the caller's own out of the log.
@@ -508,6 +513,3 @@ func (w *recorder) Write(b []byte) (int, error) {
 
 // Unwrap lets http.ResponseController reach the connection.
 func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-// now is the time by the Service's clock.
-func (h *Handler) now() time.Time { return h.svc.Options().Now() }

@@ -176,24 +176,10 @@ func (h *Handler) routes() []route {
 }
 
 // match finds the route of a call and fills in the request's path values. Path is a route of the
-// same path, whatever the call's method; nil: there is no such path. Allow names the methods of the
-// path. Paths are compared segment by segment and as they came: none is cleaned, and nothing is
-// redirected.
-func (h *Handler) match(r *request) (found, path *route, allow []string) {
-	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), h.opts.Prefix+"/")
-	if !ok {
-		return nil, nil, nil
-	}
-	segments := strings.Split(rest, "/")
-	if len(segments) > 8 {
-		return nil, nil, nil
-	}
-	for i, s := range segments {
-		var err error
-		if segments[i], err = url.PathUnescape(s); err != nil {
-			return nil, nil, nil
-		}
-	}
+// same path, whatever the call's method; nil: there is no such path. Paths are compared segment by
+// segment and as they came: none is cleaned, and nothing is redirected.
+func (h *Handler) match(r *request) (found, path *route) {
+	segments := h.segments(r)
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -204,20 +190,44 @@ func (h *Handler) match(r *request) (found, path *route, allow []string) {
 		if !ok {
 			continue
 		}
-		path, allow = rt, append(allow, rt.method)
+		path = rt
 		if rt.method == method && (found == nil || wild && values == nil) {
 			found, r.path, wild = rt, values, values != nil
 		}
 	}
-	if path == nil {
-		return nil, nil, nil
+	return found, path
+}
+
+// allowed names the methods of a call's path, with commas between.
+func (h *Handler) allowed(r *request) string {
+	segments := h.segments(r)
+	list := []string{http.MethodOptions}
+	for _, rt := range h.table[len(segments)] {
+		if _, ok := rt.match(segments); ok {
+			list = append(list, rt.method)
+		}
 	}
-	if slices.Contains(allow, http.MethodGet) {
-		allow = append(allow, http.MethodHead)
+	if slices.Contains(list, http.MethodGet) {
+		list = append(list, http.MethodHead)
 	}
-	allow = append(allow, http.MethodOptions)
-	slices.Sort(allow)
-	return found, path, slices.Compact(allow)
+	slices.Sort(list)
+	return strings.Join(slices.Compact(list), ", ")
+}
+
+// segments are the parts of a call's path behind the prefix; none: it is nothing of ours.
+func (h *Handler) segments(r *request) []string {
+	rest, ok := strings.CutPrefix(r.URL.EscapedPath(), h.opts.Prefix+"/")
+	if !ok || strings.Count(rest, "/") >= 8 {
+		return nil
+	}
+	segments := strings.Split(rest, "/")
+	for i, s := range segments {
+		var err error
+		if segments[i], err = url.PathUnescape(s); err != nil {
+			return nil
+		}
+	}
+	return segments
 }
 
 // match compares a path's segments, and returns what stands for the names in braces.

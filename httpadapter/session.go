@@ -66,7 +66,7 @@ func givesKey(r *http.Request) bool {
 // mayCall keeps viewers from changing anything, and the pages of other sites from what a browser's
 // cookie would let them do.
 func (h *Handler) mayCall(r *request) error {
-	if !givesKey(r.Request) && len(r.Header.Values("Cookie")) > 0 && h.cross.Check(r.Request) != nil {
+	if len(r.Header.Values("Cookie")) > 0 && !givesKey(r.Request) && h.cross.Check(r.Request) != nil {
 		return errCrossSite
 	}
 	switch {

@@ -26,7 +26,7 @@ func taskAs(wire func(tracking.Task) task, message string) func(tracking.Task, e
 		if err != nil {
 			return nil, err
 		}
-		return ok(message, list{"task": wire(t)})
+		return ok(message, taskAnswer{Task: wire(t)})
 	}
 }
 
@@ -71,10 +71,7 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Task created", struct {
-		Task        task   `json:"task"`
-		TrackingURL string `json:"tracking_url,omitempty"`
-	}{h.wholeTask(t), link})
+	return ok("Task created", taskAnswer{h.wholeTask(t), link})
 }
 
 // linkOf is the customer's link that was made with a task; "" where it was revoked since.
@@ -189,28 +186,29 @@ func (h *Handler) listTasks(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := mapped(tasks, h.wholeTask)
+	var waits []*tracking.Waits
 	if f.Waiting {
-		waits, err := r.svc.Waits(r.Context(), tasks)
-		if err != nil {
+		if waits, err = r.svc.Waits(r.Context(), tasks); err != nil {
 			return nil, err
 		}
-		for i, w := range waits {
-			shown[i].Waiting = waitingOf(w)
-		}
 	}
-	if f.DriverID != "" && len(shown) > 0 {
-		route, err := r.routeOf(f.DriverID)
-		if err != nil {
+	var route []tracking.Stop
+	if f.DriverID != "" && len(tasks) > 0 {
+		if route, err = r.routeOf(f.DriverID); err != nil {
 			return nil, err
 		}
-		for i := range shown {
-			shown[i].stopIn(route)
-		}
 	}
-	data := list{"task_list": shown, "has_more": more}
+	now := h.now()
+	data := taskList{more: more, n: len(tasks), task: func(i int) task {
+		shown := wholeTaskAt(tasks[i], now)
+		if waits != nil {
+			shown.Waiting = waitingOf(waits[i])
+		}
+		shown.stopIn(route)
+		return shown
+	}}
 	if more {
-		data["next"] = tasks[len(tasks)-1].Mark(f.Order()).String()
+		data.next = tasks[len(tasks)-1].Mark(f.Order()).String()
 	}
 	return ok("Task List", data)
 }
@@ -253,7 +251,7 @@ func (h *Handler) getTask(r *request) (answer, error) {
 		}
 		shown.stopIn(route)
 	}
-	return ok("Task", list{"task": shown})
+	return ok("Task", taskAnswer{Task: shown})
 }
 
 func (h *Handler) candidates(r *request) (answer, error) {

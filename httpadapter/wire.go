@@ -20,7 +20,27 @@ func timeOf(t time.Time) timeText {
 	if t.IsZero() {
 		return ""
 	}
-	return timeText(t.UTC().Format(timeLayout))
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return timeText(t.Format(timeLayout))
+	}
+	// A third of what Format takes; lists are full of times.
+	hour, minute, second := t.Clock()
+	b := [len(timeLayout)]byte([]byte(timeLayout))
+	put := func(at, digits, v int) {
+		for i := at + digits - 1; i >= at; i-- {
+			b[i], v = byte('0'+v%10), v/10
+		}
+	}
+	put(0, 4, year)
+	put(5, 2, int(month))
+	put(8, 2, day)
+	put(11, 2, hour)
+	put(14, 2, minute)
+	put(17, 2, second)
+	put(20, 3, t.Nanosecond()/1e6)
+	return timeText(b[:])
 }
 
 // point is [longitude, latitude].

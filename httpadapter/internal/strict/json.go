@@ -362,6 +362,9 @@ func (s *keySet) add(key string) bool {
 				return true
 			}
 		}
+		if s.few == nil {
+			s.few = make([]string, 0, 8)
+		}
 		s.few = append(s.few, key)
 		if len(s.few) > 16 {
 			s.many = make(map[string]struct{}, 2*len(s.few))

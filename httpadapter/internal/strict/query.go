@@ -37,7 +37,8 @@ func parseParams(raw, what string) (Query, error) {
 	if strings.Contains(raw, ";") {
 		return q, malformed
 	}
-	seen := map[string]struct{}{}
+	var seen keySet
+	q.params = make([]param, 0, min(strings.Count(raw, "&")+1, 16))
 	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
 			continue
@@ -48,10 +49,9 @@ func parseParams(raw, what string) (Query, error) {
 		if err1 != nil || err2 != nil {
 			return q, malformed
 		}
-		if _, twice := seen[name]; twice {
+		if seen.add(name) {
 			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
 		}
-		seen[name] = struct{}{}
 		q.params = append(q.params, param{name, value})
 	}
 	return q, nil

@@ -1,0 +1,390 @@
+//go:build unix
+
+package httpadapter_test
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
+)
+
+// BenchmarkBesideBare is calls over the network, over the memory store, beside a handler that does
+// nothing but read and write the same bodies by encoding/json. The clients are another process, so
+// that the time of the CPU is that of the server. Both sides take turns; a ratio is the median of
+// the rounds.
+func BenchmarkBesideBare(b *testing.B) {
+	for _, logged := range []bool{false, true} {
+		name := "logging off"
+		if logged {
+			name = "logging on"
+		}
+		b.Run(name, func(b *testing.B) { benchmarkBeside(b, logged) })
+	}
+}
+
+const (
+	besideClients = 16
+	createBody    = `{"type":3,"pickup":{"lnglat":[80.26,13],"address":"Depot"},"drop":{"lnglat":[80.27,13.08],` +
+		`"address":"12 Beach Road","customer":{"name":"Asha","mobile":"+91 98"}},"order_id":"#1001","notes":"Ring twice",` +
+		`"time":"2026-03-14T15:30:00+05:30"}`
+	fixBody = `{"fixes":[{"lnglat":[80.2571,13.0102],"time":"` + loadTime +
+		`","accuracy":8,"speed":7.2,"bearing":74,"battery":0.8}]}`
+)
+
+// bareCreate and bareFixes are what the bare handler reads.
+type (
+	barePlace struct {
+		LngLat   []float64         `json:"lnglat"`
+		Address  string            `json:"address"`
+		Customer map[string]string `json:"customer"`
+	}
+	bareCreate struct {
+		Type    int       `json:"type"`
+		Pickup  barePlace `json:"pickup"`
+		Drop    barePlace `json:"drop"`
+		OrderID string    `json:"order_id"`
+		Notes   string    `json:"notes"`
+		Time    time.Time `json:"time"`
+	}
+	bareFixes struct {
+		Fixes []struct {
+			LngLat   []float64 `json:"lnglat"`
+			Time     time.Time `json:"time"`
+			Accuracy float64   `json:"accuracy"`
+			Speed    float64   `json:"speed"`
+			Bearing  float64   `json:"bearing"`
+			Battery  float64   `json:"battery"`
+		} `json:"fixes"`
+	}
+)
+
+// bareAnswer is the envelope with its data.
+type bareAnswer[T any] struct {
+	Message string `json:"message"`
+	Success bool   `json:"success"`
+	Data    T      `json:"data"`
+}
+
+// bare answers every call with the same value, encoded each time.
+func bare[Body, Data any](b *testing.B, like []byte) http.Handler {
+	var answer bareAnswer[Data]
+	if err := json.Unmarshal(like, &answer); err != nil {
+		b.Fatal(err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			var body Body
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				http.Error(w, err.Error(), http.StatusBadRequest)
+				return
+			}
+		}
+		text, err := json.Marshal(answer)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		_, _ = w.Write(text) // the client sees what has not arrived
+	})
+}
+
+func benchmarkBeside(b *testing.B, logged bool) {
+	logger := quiet()
+	if logged {
+		logger = slog.New(slog.NewTextHandler(io.Discard, nil))
+	}
+	svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	h, err := httpadapter.New(svc, &httpadapter.Options{
+		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: logger,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	tokens := make([]string, besideClients)
+	for i := range tokens {
+		inv, err := svc.InviteDriver(b.Context(), tracking.NewInvite{DriverID: tracking.DriverID(fmt.Sprint("d", i))})
+		if err != nil {
+			b.Fatal(err)
+		}
+		joined, err := svc.Join(b.Context(), tracking.JoinRequest{Token: inv.Token})
+		if err != nil {
+			b.Fatal(err)
+		}
+		tokens[i] = joined.Token
+	}
+	call := func(method, target, body string) []byte {
+		r := httptest.NewRequest(method, target, strings.NewReader(strings.ReplaceAll(body, loadTime,
+			time.Now().UTC().Format(time.RFC3339Nano))))
+		r.Header.Set("X-Api-Key", "k")
+		r.Header.Set("Authorization", "Bearer "+tokens[0])
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 200 {
+			b.Fatalf("%s %s: %d %s", method, target, w.Code, w.Body)
+		}
+		return w.Body.Bytes()
+	}
+	var made bareAnswer[struct{ Task httpadapter.WireTask }]
+	for range 100 {
+		if err := json.Unmarshal(call("POST", "/v1/task/create", createBody), &made); err != nil {
+			b.Fatal(err)
+		}
+	}
+	get, list := "/v1/task?task_id="+string(made.Data.Task.ID), "/v1/task/list?limit=10"
+	type one = struct {
+		Task httpadapter.WireTask `json:"task"`
+	}
+	for _, c := range []struct {
+		name, method, target, body string
+		bare                       http.Handler
+	}{
+		{"create", "POST", "/v1/task/create", createBody, bare[bareCreate, struct {
+			Task        httpadapter.WireTask `json:"task"`
+			TrackingURL string               `json:"tracking_url"`
+		}](b, call("POST", "/v1/task/create", createBody))},
+		{"get", "GET", get, "", bare[struct{}, one](b, call("GET", get, ""))},
+		{"list of 10", "GET", list, "", bare[struct{}, struct {
+			Tasks []httpadapter.WireTask `json:"task_list"`
+			More  bool                   `json:"has_more"`
+			Next  string                 `json:"next"`
+		}](b, call("GET", list, ""))},
+		{"fix", "POST", "/v1/driver/fixes", fixBody, bare[bareFixes, struct {
+			Outcomes []string `json:"outcomes"`
+		}](b, call("POST", "/v1/driver/fixes", fixBody))},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			load := func(h http.Handler) *load {
+				s := httptest.NewServer(h)
+				b.Cleanup(s.Close)
+				requests := make([]string, besideClients)
+				for i := range requests {
+					requests[i] = fmt.Sprintf("%s %s HTTP/1.1\r\nHost: shop.example\r\nX-Api-Key: k\r\n"+
+						"Authorization: Bearer %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+						c.method, c.target, tokens[i], len(c.body), c.body)
+				}
+				return startLoad(b, s.Listener.Addr().String(), requests)
+			}
+			ours, bare := load(h), load(c.bare)
+			var cpu, rate, each []float64
+			b.ResetTimer()
+			const rounds = 5
+			for range rounds {
+				n := b.N/rounds + 1
+				cpuBare, timeBare := bare.run(b, n)
+				cpuOurs, timeOurs := ours.run(b, n)
+				cpu = append(cpu, float64(cpuOurs)/float64(cpuBare))
+				rate = append(rate, float64(timeBare)/float64(timeOurs))
+				each = append(each, float64(cpuOurs)/float64(n)/1000)
+			}
+			b.ReportMetric(median(each), "µs-CPU")
+			b.ReportMetric(median(cpu), "×CPU-of-bare")
+			b.ReportMetric(median(rate), "×rate-of-bare")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+func median(list []float64) float64 {
+	slices.Sort(list)
+	return list[len(list)/2]
+}
+
+// load is a process with many clients, each of which sends a request of its own over and over.
+type load struct {
+	in  io.Writer
+	out *bufio.Reader
+}
+
+// loadTime stands in a request for a time that is later with each.
+const loadTime = "2026-01-01T00:00:00.000Z"
+
+// loadEnv tells the test program to be the clients.
+const loadEnv = "TRACKING_TEST_LOAD"
+
+func startLoad(b *testing.B, addr string, requests []string) *load {
+	self, err := os.Executable()
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := json.Marshal(requests)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), loadEnv+"="+addr)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		if err := cmd.Wait(); err != nil {
+			b.Error(err)
+		}
+	})
+	if _, err := fmt.Fprintf(in, "%s\n", text); err != nil {
+		b.Fatal(err)
+	}
+	return &load{in, bufio.NewReader(out)}
+}
+
+// run has n requests made, and tells the time that this process has had the CPU, and the time that
+// went by.
+func (l *load) run(b *testing.B, n int) (cpu, passed time.Duration) {
+	cpu = -processorTime(b)
+	start := time.Now()
+	if _, err := fmt.Fprintln(l.in, n); err != nil {
+		b.Fatal(err)
+	}
+	if done, err := l.out.ReadString('\n'); err != nil {
+		b.Fatal(done, err)
+	}
+	return cpu + processorTime(b), time.Since(start)
+}
+
+func processorTime(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func init() {
+	addr := os.Getenv(loadEnv)
+	if addr == "" {
+		return
+	}
+	if err := runLoad(addr, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// runLoad is the process of startLoad.
+func runLoad(addr string, in io.Reader, out io.Writer) error {
+	lines := bufio.NewReader(in)
+	text, err := lines.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var requests []string
+	if err := json.Unmarshal(text, &requests); err != nil {
+		return err
+	}
+	clients := make([]*loadClient, len(requests))
+	for i, r := range requests {
+		conn, err := net.Dial("tcp", addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		clients[i] = &loadClient{conn, bufio.NewReader(conn), []byte(r), strings.Index(r, loadTime), time.Now().Add(-10 * time.Minute)}
+	}
+	for {
+		line, err := lines.ReadString('\n')
+		if err == io.EOF {
+			return nil
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			return err
+		}
+		errs := make([]error, len(clients))
+		var working sync.WaitGroup
+		for i, c := range clients {
+			working.Go(func() {
+				for range n/len(clients) + 1 {
+					if errs[i] = c.call(); errs[i] != nil {
+						return
+					}
+				}
+			})
+		}
+		working.Wait()
+		for _, err := range errs {
+			if err != nil {
+				return err
+			}
+		}
+		if _, err := fmt.Fprintln(out, "done"); err != nil {
+			return err
+		}
+	}
+}
+
+type loadClient struct {
+	conn    net.Conn
+	answers *bufio.Reader
+	request []byte
+	timeAt  int
+	time    time.Time
+}
+
+// call sends the request and reads what comes, with as little work as can be.
+func (c *loadClient) call() error {
+	if c.timeAt >= 0 {
+		c.time = c.time.Add(time.Millisecond)
+		copy(c.request[c.timeAt:], c.time.UTC().Format("2006-01-02T15:04:05.000Z"))
+	}
+	if _, err := c.conn.Write(c.request); err != nil {
+		return err
+	}
+	status, err := c.answers.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if !bytes.HasPrefix(status, []byte("HTTP/1.1 200")) {
+		rest, _ := c.answers.Peek(c.answers.Buffered())
+		return fmt.Errorf("%s\nwas answered %s%s", c.request, status, rest)
+	}
+	var length int
+	for {
+		line, err := c.answers.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if v, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(v))); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = c.answers.Discard(length)
+	return err
+}
