@@ -45,6 +45,12 @@ func TestMain(m *testing.M) {
 			err = sendEvents(cfg)
 		}
 	} else if args, ok := os.LookupEnv(asProgram); ok {
+		if os.Getenv(withProfiles) != "" {
+			if err = serveProfiles(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				os.Exit(1)
+			}
+		}
 		err = run(context.Background(), strings.Split(args, "\n"),
 			streams{in: os.Stdin, out: os.Stdout, log: os.Stderr, env: os.LookupEnv})
 	} else {

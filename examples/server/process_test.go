@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net"
 	"net/http"
+	_ "net/http/pprof" // of the program, where a test asks for it
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,10 +29,25 @@ import (
 // arguments, one a line.
 const asProgram = "TRACKING_TEST_SERVER_ARGS"
 
+// withProfiles has that program serve its profiles too.
+const withProfiles = "TRACKING_TEST_PROFILES"
+
+// serveProfiles serves them at an address that it prints.
+func serveProfiles() error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(os.Stderr, "profiles at http://%s\n", l.Addr())
+	go func() { _ = http.Serve(l, http.DefaultServeMux) }() // until the program ends
+	return nil
+}
+
 // process is the program in a process of its own.
 type process struct {
 	cmd   *exec.Cmd
 	base  string
+	out   *output
 	ready time.Duration // from its start to the first answer of /healthz
 	ended chan struct{}
 }
@@ -43,8 +60,8 @@ func startProcess(t *testing.T, args ...string) *process {
 	p := &process{cmd: exec.Command(os.Args[0])}
 	p.cmd.Env = append(os.Environ(),
 		asProgram+"="+strings.Join(append([]string{"-addr", "127.0.0.1:0"}, args...), "\n"))
-	out := newOutput()
-	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.out = newOutput()
+	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +71,8 @@ func startProcess(t *testing.T, args ...string) *process {
 		_ = p.cmd.Wait() // it will say that it was killed
 	}()
 	t.Cleanup(func() { _ = p.cmd.Process.Kill(); <-p.ended })
-	s := &server{t: t, out: out, log: out, ended: p.ended}
-	p.base = s.await(out, serving)[1]
+	s := &server{t: t, out: p.out, log: p.out, ended: p.ended}
+	p.base = s.await(p.out, serving)[1]
 	for {
 		resp, err := http.Get(p.base + "/healthz")
 		if err != nil {

@@ -1,0 +1,80 @@
+package main
+
+// The benchmarks of each package.
+const (
+	root     = ". Benchmark"
+	nearby   = "./store/internal/nearby Benchmark"
+	memory   = "./store/memory Benchmark"
+	sqlite   = "./store/sqlite Benchmark"
+	postgres = "./store/postgres Benchmark"
+)
+
+// lines are the rows of the table.
+var lines = []line{
+	{
+		"nearest 10 of a million drivers, index alone", "a bare R-tree's box search that finds 20",
+		side{nearby + "Nearest/10_of_a_million", "ns/op"},
+		side{nearby + "Nearest/raw:_rtree_Search_of_a_box_with_20", "ns/op"}, "≤ 1.6",
+	},
+	{
+		"nearest 10 on offer, all on offer", "nearest 10 of all",
+		side{nearby + "Nearest/10_to_offer_of_a_million", "ns/op"}, side{nearby + "Nearest/10_of_a_million", "ns/op"}, "≤ 1.2",
+	},
+	{
+		"nearest 10 in sharp clusters", "the same on a sphere, evenly",
+		side{nearby + "Spread/clusters", "ns/op"}, side{nearby + "Spread/sphere", "ns/op"}, "≤ 2",
+	},
+	{
+		"nearest 10 at a pole", "the same on a sphere, evenly",
+		side{nearby + "Spread/north_pole", "ns/op"}, side{nearby + "Spread/sphere", "ns/op"}, "≤ 2",
+	},
+	{
+		"a driver moves, index alone", "a bare R-tree's Replace",
+		side{nearby + "Nearest/move", "ns/op"}, side{nearby + "Nearest/raw:_rtree_Replace", "ns/op"}, "≤ 1.3",
+	},
+	{
+		"`Service.Drivers` near, ten of a million with their records", "the index alone",
+		side{root + "DriversNear/all", "ns/op"}, side{nearby + "Nearest/10_of_a_million", "ns/op"}, "≤ 1.8",
+	},
+	{
+		"`RecordFixes` of one fix, memory", "a write to a map under a mutex",
+		side{root + "Fix/RecordFixes", "ns/op"}, side{root + "Fix/bare_map", "ns/op"}, "≤ 6",
+	},
+	{
+		"a task created with its event, memory store", "two writes to maps",
+		side{memory + "Create/task_and_event", "ns/op"}, side{memory + "Create/raw:_two_maps", "ns/op"}, "≤ 2",
+	},
+	{
+		"first page of all tasks at a million, memory", "the same at ten thousand",
+		side{memory + "List/all/1000000", "ns/op"}, side{memory + "List/all/10000", "ns/op"}, "≤ 1.5",
+	},
+	{
+		"a kept fix, memory", "", side{memory + "KeptFix", "B/fix"}, side{}, "≤ 24 B",
+	},
+	{
+		"SQLite: durable fixes, 1 caller", "append + fdatasync in the same groups",
+		side{sqlite + "Fixes/1", "fixes/s"}, side{sqlite + "Append/1", "fixes/s"}, "≥ 0.8",
+	},
+	{
+		"SQLite: durable fixes, 64 callers", "append + fdatasync in the same groups",
+		side{sqlite + "Fixes/64", "fixes/s"}, side{sqlite + "Append/64", "fixes/s"}, "≥ 0.6",
+	},
+	{
+		"SQLite: durable fixes, 1,000 callers", "append + fdatasync in the same groups",
+		side{sqlite + "Fixes/1000", "fixes/s"}, side{sqlite + "Append/1000", "fixes/s"}, "≥ 0.5",
+	},
+	{"SQLite: a kept fix in the file", "", side{sqlite + "FixSize", "bytes/fix"}, side{}, "≤ 16 B"},
+	{"SQLite: durable creates, 64 callers", "", side{sqlite + "Create/64", "tasks/s"}, side{}, ""},
+	{
+		"SQLite: nearest 10 with their records", "the index alone",
+		side{sqlite + "Nearest/records", "ns/op"}, side{sqlite + "Nearest/index", "ns/op"}, "",
+	},
+	{
+		"PostgreSQL: durable fixes, 64 callers, each 10", "raw inserts with unnest in the same groups",
+		side{postgres + "Fixes/callers=64/batch=10", "calls/s"}, side{postgres + "Fixes/callers=64/batch=10", "raw-calls/s"}, "≥ 0.6",
+	},
+	{
+		"PostgreSQL: durable creates, 64 callers", "raw one-row commits in the same groups",
+		side{postgres + "Create/callers=64", "creates/s"}, side{postgres + "Create/callers=64", "raw-creates/s"}, "≥ 0.5",
+	},
+}
