@@ -52,6 +52,7 @@ type city struct {
 	place map[string]int             // of a task in links
 
 	watching, boards, heard atomic.Int64
+	busy                    atomic.Int64 // answers that the server is too busy
 }
 
 // TestCity plays a city on SQLite: 500 drivers, of whose phones three in ten measure poorly, 20 tasks
@@ -144,6 +145,13 @@ func TestCity(t *testing.T) {
 	if watching < cityWatchers*8/10 || boards < cityBoards {
 		t.Errorf("%d of %d watchers and %d of %d boards were there at the end", watching, cityWatchers, boards, cityBoards)
 	}
+	all := 0
+	for _, n := range c.done {
+		all += n
+	}
+	if busy := c.busy.Load(); busy*100 > int64(all) {
+		t.Errorf("%d of %d calls found the server too busy", busy, all)
+	}
 	for what, n := range c.wrong {
 		t.Errorf("%d × %s", n, what)
 	}
@@ -172,9 +180,9 @@ func (c *city) each(interval time.Duration, do func()) {
 	}
 }
 
-// ask makes a call and counts it as one of a kind. An answer of another status than 200 is noted, if it
-// is none of those that are fair.
-func (c *city) ask(kind, token, method, path string, body any, fair ...int) (data object, ok bool) {
+// ask makes a call and counts it as one of a kind. Any other answer than 200, or 503 now and then, is
+// noted.
+func (c *city) ask(kind, token, method, path string, body any) (data object, ok bool) {
 	var b []byte
 	if body != nil {
 		b, _ = json.Marshal(body)
@@ -205,10 +213,12 @@ func (c *city) ask(kind, token, method, path string, body any, fair ...int) (dat
 		c.note(kind, err)
 		return nil, false
 	}
+	if resp.StatusCode == http.StatusServiceUnavailable {
+		c.busy.Add(1)
+		return nil, false
+	}
 	if resp.StatusCode != http.StatusOK {
-		if !slices.Contains(fair, resp.StatusCode) {
-			c.note(kind, fmt.Errorf("%s %.200s", resp.Status, text))
-		}
+		c.note(kind, fmt.Errorf("%s %.200s", resp.Status, text))
 		return nil, false
 	}
 	var answer object
@@ -289,8 +299,9 @@ func (c *city) drive(i int, token string) {
 				task, _ = first["task_id"].(string)
 				leg, _ = first["leg"].(string)
 				ticks = 0
-				// Started twice, it is under way: the second stop of one is the first now.
-				c.ask("start", token, "POST", "/v1/driver/tasks/"+task+"/start", object{}, http.StatusConflict)
+				if _, ok := c.ask("start", token, "POST", "/v1/driver/tasks/"+task+"/start", object{}); !ok {
+					task = "" // at the next tick again
+				}
 			}
 			return
 		}
@@ -298,13 +309,15 @@ func (c *city) drive(i int, token string) {
 			return
 		}
 		if leg == "pickup" {
-			c.ask("pickup", token, "POST", "/v1/driver/tasks/"+task+"/pickup", object{})
-			leg, ticks = "drop", 0
+			if _, ok := c.ask("pickup", token, "POST", "/v1/driver/tasks/"+task+"/pickup", object{}); ok {
+				leg, ticks = "drop", 0
+			}
 			return
 		}
-		c.ask("complete", token, "POST", "/v1/driver/tasks/"+task+"/complete", object{})
-		c.forget(task)
-		task = ""
+		if _, ok := c.ask("complete", token, "POST", "/v1/driver/tasks/"+task+"/complete", object{}); ok {
+			c.forget(task)
+			task = ""
+		}
 	})
 }
 
@@ -426,7 +439,10 @@ func (c *city) listen(kind, address string, header http.Header, open *atomic.Int
 	defer resp.Body.Close()
 	switch resp.StatusCode {
 	case http.StatusOK:
-	case http.StatusTooManyRequests, http.StatusNotFound: // a link with many watchers; one of a task that is gone
+	case http.StatusTooManyRequests, http.StatusNoContent: // a link with many watchers; a task that has just ended
+		return
+	case http.StatusServiceUnavailable:
+		c.busy.Add(1)
 		return
 	default:
 		c.note(kind, errors.New(resp.Status))

@@ -79,7 +79,7 @@ func TestVariablesOfTests(t *testing.T) {
 	c.line(quiet).Flags.VisitAll(func(f *flag.Flag) {
 		switch v := commandline.Variable(envPrefix, f.Name); v {
 		case "TRACKING_DATA", "TRACKING_LONG", "TRACKING_POSTGRES", "TRACKING_EXCHANGES", "TRACKING_KILLS", "TRACKING_ENDURE",
-			"TRACKING_CACHE", "TRACKING_FUZZTIME", "TRACKING_PORT":
+			"TRACKING_CACHE", "TRACKING_CITY", "TRACKING_FUZZTIME", "TRACKING_PORT":
 			t.Errorf("-%s has the variable %s, which is another's", f.Name, v)
 		}
 	})
