@@ -28,8 +28,9 @@
 // link, and its page sends it. The cookie is for 12 hours, at this server alone, and dead with the
 // key. Nothing of it is kept here, so that DELETE /v1/session signs out this browser, and not a copy.
 // A [Principal] whose Role is [tracking.RoleView] looks at everything and changes nothing. A call
-// that comes with cookies, ours or the program's, and without a key, is refused where a page of
-// another site has the browser make it ([http.CrossOriginProtection]).
+// without a key that comes with what a browser sends by itself (cookies, ours or the program's, a
+// login of the Authorization header but Bearer, a certificate) is refused where a page of another
+// site has the browser make it ([http.CrossOriginProtection]).
 //
 // The board, at /board/, is where they do so. A link that signs in is of the form
 // https://example.com/board/#signin=TOKEN, and works once; opening the page alone uses up nothing.

@@ -33,9 +33,12 @@ type Options struct {
 	// show that the login is away, and says what is wrong with an error that makes no sense. The
 	// default is [KeyAuth] with Keys.
 	//
-	// It may go by a cookie of the program's own: what a page of another site has a browser with
-	// cookies do is refused. Whom it does not know may have signed in by POST /v1/session: with a
-	// token of [tracking.Service.SignIn], and with a key only where this is not set.
+	// It may go by a cookie of the program's own, or by HTTP Basic: what a page of another site has
+	// a browser do by these is refused. No answer asks a browser for a name and password: a page of
+	// the program's own does (WWW-Authenticate), and goes on to [Handler.SignInURL].
+	//
+	// Whom it does not know may have signed in by POST /v1/session: with a token of
+	// [tracking.Service.SignIn], and with a key only where this is not set.
 	Authenticate func(*http.Request) (Principal, error)
 
 	// Keys are API keys fixed by the program, besides those that the store keeps. They are used by

@@ -63,10 +63,18 @@ func givesKey(r *http.Request) bool {
 	return key != "" || err != nil
 }
 
-// mayCall keeps viewers from changing anything, and the pages of other sites from what a browser's
-// cookie would let them do.
+// byBrowser reports whether a call has what browsers send by themselves, whichever page has them make
+// it: cookies, a login that the browser has asked for, a certificate.
+func byBrowser(r *http.Request) bool {
+	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	return len(r.Header.Values("Cookie")) > 0 || scheme != "" && !strings.EqualFold(scheme, "Bearer") ||
+		r.TLS != nil && len(r.TLS.PeerCertificates) > 0
+}
+
+// mayCall keeps viewers from changing anything, and the pages of other sites from what a browser
+// would let them do in its reader's name.
 func (h *Handler) mayCall(r *request) error {
-	if len(r.Header.Values("Cookie")) > 0 && !givesKey(r.Request) && h.cross.Check(r.Request) != nil {
+	if byBrowser(r.Request) && !givesKey(r.Request) && h.cross.Check(r.Request) != nil {
 		return errCrossSite
 	}
 	switch {

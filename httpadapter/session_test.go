@@ -211,13 +211,15 @@ func TestViewer(t *testing.T) {
 	}
 }
 
-// What a browser says of where a call comes from, in every combination: a cookie, ours or the
-// program's own, does nothing for pages of other sites. A key is not sent by browsers.
+// What a browser says of where a call comes from, in every combination: what it sends by itself, a
+// cookie, ours or the program's own, or a login that it has asked for, does nothing for pages of other
+// sites. A key it does not send, nor a token.
 func TestCrossSite(t *testing.T) {
 	ours := newServer(t)
 	theirs := newServer(t, func(_ *tracking.Options, o *httpadapter.Options) {
 		o.Authenticate = func(r *http.Request) (httpadapter.Principal, error) {
-			if _, err := r.Cookie("login"); err != nil {
+			_, err := r.Cookie("login")
+			if err != nil && r.Header.Get("Authorization") == "" {
 				return httpadapter.Principal{}, err
 			}
 			return httpadapter.Principal{App: "a", Actor: "user:1"}, nil
@@ -228,10 +230,13 @@ func TestCrossSite(t *testing.T) {
 		name, target string
 		s            *server
 		headers      []string
-		cookie       bool
+		byBrowser    bool
 	}{
 		{"session", "", ours, []string{session}, true},
 		{"login of the program", "", theirs, []string{"Cookie: login=1"}, true},
+		{"login by HTTP Basic", "", theirs, []string{"Authorization: Basic b3duZXI6cHc="}, true},
+		{"login by HTTP Basic in small letters", "", theirs, []string{"Authorization: basic b3duZXI6cHc="}, true},
+		{"token of the program", "", theirs, []string{"Authorization: bearer x"}, false},
 		{"key", "?apikey=key-a", ours, nil, false},
 		{"key and session", "?apikey=key-a", ours, []string{session}, false},
 		{"key in a header and session", "", ours, []string{session, "X-Api-Key: key-a"}, false},
@@ -252,7 +257,7 @@ func TestCrossSite(t *testing.T) {
 				foreign = foreign && origin != "https://track.example"
 				name := fmt.Sprintf("%s, Sec-Fetch-Site %q, Origin %q", who.name, site, origin)
 				status := 200
-				if foreign && who.cookie {
+				if foreign && who.byBrowser {
 					status = 403
 				}
 				r := who.s.do("POST", "/v1/task/create"+who.target, `{"type":2,"drop":{"address":"x"}}`, headers...)

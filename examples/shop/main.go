@@ -24,13 +24,15 @@ var html string
 
 var page = template.Must(template.New("").Parse(html))
 
+const owner = "user:owner" // as events name him
+
 // mount gives the shop its mux, with the service's endpoints under /delivery.
 func (s *shop) mount(svc *tracking.Service, password string) (mux *http.ServeMux, err error) {
 	login := func(r *http.Request) (httpadapter.Principal, error) {
 		if user, given, _ := r.BasicAuth(); user != "owner" || given != password {
 			return httpadapter.Principal{}, tracking.ErrUnauthorized
 		}
-		return httpadapter.Principal{Actor: "user:owner"}, nil
+		return httpadapter.Principal{Actor: owner}, nil
 	}
 	s.svc = svc
 	s.delivery, err = httpadapter.New(svc, &httpadapter.Options{Prefix: "/delivery", Authenticate: login})
@@ -41,7 +43,27 @@ func (s *shop) mount(svc *tracking.Service, password string) (mux *http.ServeMux
 	s.delivery.Mount(mux)
 	mux.HandleFunc("GET /{$}", s.show)
 	mux.HandleFunc("POST /{$}", s.take)
+	mux.HandleFunc("GET /owner", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := login(r); err != nil {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Shop"`)
+			http.Error(w, "Only the owner may see this.", http.StatusUnauthorized)
+			return
+		}
+		s.board(w, r)
+	})
 	return mux, nil
+}
+
+// board takes the owner to the board, signed in. A browser asks for a name and a password where an
+// answer has WWW-Authenticate, and the endpoints of the service have none.
+func (s *shop) board(w http.ResponseWriter, r *http.Request) {
+	token, err := s.svc.SignIn(r.Context(), owner)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Redirect(w, r, s.delivery.SignInURL(token), http.StatusSeeOther)
 }
 
 // show is the page of the order that the query names, or of none. Who knows its id may look.
@@ -105,7 +127,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	log.Printf("The shop is at http://%s/; its owner lists: curl -u owner http://%[1]s/delivery/v1/task/list", l.Addr())
+	log.Printf("The shop is at http://%s/; its owner's board at http://%[1]s/owner", l.Addr())
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	if err := run(ctx, l, ".", password); err != nil {

@@ -143,6 +143,31 @@ func TestWhoMayLook(t *testing.T) {
 	}
 }
 
+// Who is the owner comes to the board, signed in once by that address.
+func TestOwner(t *testing.T) {
+	_, _, h := openKit(t)
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/owner", nil))
+	if got := w.Header().Get("WWW-Authenticate"); w.Code != 401 || !strings.HasPrefix(got, "Basic ") {
+		t.Errorf("nobody: %d, %q", w.Code, got)
+	}
+	r := httptest.NewRequest("GET", "/owner", nil)
+	r.SetBasicAuth("owner", "pw")
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	_, token, found := strings.Cut(w.Header().Get("Location"), "/delivery/board/#signin=")
+	if w.Code != 303 || !found {
+		t.Fatalf("the owner: %d, to %q", w.Code, w.Header().Get("Location"))
+	}
+	r = httptest.NewRequest("POST", "/delivery/v1/session", strings.NewReader(`{"token":"`+token+`"}`))
+	r.Header.Set("Content-Type", "application/json")
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "user:owner") {
+		t.Errorf("signing in: %d: %s", w.Code, w.Body)
+	}
+}
+
 // The shop over a real socket and files, begun and ended twice: what was placed by a process that was
 // cut off before it made the task is shipped by the next one.
 func TestRun(t *testing.T) {

@@ -135,7 +135,7 @@ export class Board {
   ) {
     this.t = translator(config.words);
     this.times = clocks(config.lang, config.time_zone);
-    this.api = new Api(config.base);
+    this.api = new Api(location.origin + config.base); // where name and password stand in the address, fetch takes no path alone
     this.rules = { silentAfter: config.silent_after ?? 600_000, standsAfter: 600_000 };
     this.muted = this.recall('muted') === 'yes';
     this.dismissed = new Set((this.recall('left') ?? '').split('\n').filter(Boolean));
