@@ -460,4 +460,29 @@ func statsCountAll(t testing.TB, s tracking.Store) {
 	c.finish(elsewhere)
 	want.Outboxes = []tracking.OutboxStats{{Name: hook, Undelivered: 1, Oldest: minute(7)}}
 	expect(minute(6), want)
+
+	// The oldest is of whichever application, however late its event came here, and also while
+	// another try waits.
+	o.commit(tracking.Changeset{
+		Events:  []tracking.Event{newEvent("early", tracking.KindTask, "a", minute(3))},
+		Deliver: []string{hook, "zap"},
+	})
+	o.commit(tracking.Changeset{
+		Events: []tracking.Event{newEvent("after", tracking.KindTask, "b", minute(4))}, Deliver: []string{hook},
+	})
+	want.Outboxes = []tracking.OutboxStats{
+		{Name: hook, Undelivered: 3, Oldest: minute(3)}, {Name: "zap", Undelivered: 1, Oldest: minute(3)},
+	}
+	expect(minute(6), want)
+	leased, err := s.LeaseEvents(c.ctx, tracking.Lease{
+		Outbox: hook, Owner: "w", Now: minute(10), For: time.Hour, Limit: 10,
+	})
+	c.ok(err)
+	for _, l := range leased {
+		d := from(hook, done("w", l.Event.ID, tracking.DeliveryRetry))
+		d.App, d.Now, d.RetryIn = l.App, minute(10), time.Minute
+		c.finish(d)
+		expect(minute(6), want)
+	}
+	same(t, "leased", len(leased), 3)
 }
