@@ -7,6 +7,9 @@ const (
 	memory   = "./store/memory Benchmark"
 	sqlite   = "./store/sqlite Benchmark"
 	postgres = "./store/postgres Benchmark"
+	adapter  = "./httpadapter Benchmark"
+
+	watched = adapter + "Watchers/gzip,_450_points"
 )
 
 // lines are the rows of the table.
@@ -77,4 +80,8 @@ var lines = []line{
 		"PostgreSQL: durable creates, 64 callers", "raw one-row commits in the same groups",
 		side{postgres + "Create/callers=64", "creates/s"}, side{postgres + "Create/callers=64", "raw-creates/s"}, "≥ 0.5",
 	},
+	{"10,000 watchers of 1,000 trips, 2,000 fixes a second: an event on the wire", "", side{watched, "B/event"}, side{}, "≤ 250 B"},
+	{"the 99th percentile from a fix to its event", "", side{watched, "p99-ms"}, side{}, "≤ 50 ms"},
+	{"the processor time of an event", "", side{watched, "cpu-µs/event"}, side{}, ""},
+	{"a watcher's memory in the server", "", side{watched, "KiB/watcher"}, side{}, "≤ 20 KiB"},
 }

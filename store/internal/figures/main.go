@@ -161,6 +161,12 @@ func quantity(v float64, metric string) string {
 		}
 	case strings.HasSuffix(metric, "/s"):
 		unit = "/s"
+	case strings.HasSuffix(metric, "-ms"):
+		unit = "ms"
+	case strings.HasPrefix(metric, "cpu-µs/"):
+		unit = "µs"
+	case strings.HasPrefix(metric, "KiB/"):
+		unit = "KiB"
 	case strings.HasPrefix(strings.ToLower(metric), "b/") || strings.HasPrefix(metric, "bytes/"):
 		unit = "B"
 	}
