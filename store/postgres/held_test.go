@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -161,6 +162,33 @@ func TestWithinHolds(t *testing.T) {
 		t.Errorf("the task has gone to %s, who is held", got.DriverID)
 	}
 	h.end(t, h.rollback)
+}
+
+// TestWithinHoldsTask: a waiting task that is held has the others wait for two tries of its own at most,
+// though it comes before them, and is assigned once it is free.
+func TestWithinHoldsTask(t *testing.T) {
+	t.Parallel()
+	url := emptied(t)(t)
+	s := newShop(t, url, url)
+	ctx := t.Context()
+	const all = 20
+	var ids []tracking.TaskID
+	for range all {
+		ids = append(ids, must(s.svc.CreateTask(ctx, parcel))(t).ID)
+	}
+	h := byPgx(t, s, "")
+	must(s.svc.Within(h).UpdateTask(ctx, ids[0], tracking.TaskUpdate{Notes: new("hers")}))(t)
+	for i := range all + 2 { // with those whom it could not be given to
+		must(s.svc.SaveDriver(ctx, tracking.DriverUpdate{
+			ID: tracking.DriverID(fmt.Sprint("d", i)), Available: new(true), LngLat: annaSalai,
+		}))(t)
+	}
+	if n, err := s.svc.AssignWaiting(ctx); n != all-1 || !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("%d of %d others are assigned, error %v", n, all-1, err)
+	}
+	h.end(t, h.commit)
+	s.run(t)
+	waitFor(t, func() bool { return must(s.svc.Task(ctx, ids[0]))(t).DriverID != "" })
 }
 
 // TestWithinSweeps: what comes due of a task that is held waits, and nothing else does.

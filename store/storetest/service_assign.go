@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -25,6 +26,7 @@ func assignChecks() []check {
 		{"who is excluded by all, or full, or silent, keeps nobody waiting", hopelessTasksHoldUpNobody},
 		{"who requires what nobody has keeps nobody waiting, and costs nothing", unfitTasksHoldUpNobody},
 		{"a hundred at once for drivers with limits of their own keep to them", manyAtOnceKeepToOwnLimits},
+		{"a waiting task that somebody's transaction holds goes before nobody", heldTaskHoldsUpNobody},
 		{"a limit that is moved while tasks are assigned is never exceeded", limitsMoveWhileTasksAreAssigned},
 	}
 }
@@ -327,6 +329,34 @@ func limitsMoveWhileTasksAreAssigned(t testing.TB, s tracking.Store) {
 	if err := Invariants(t.Context(), s, 1, here); err != nil {
 		t.Error(err)
 	}
+}
+
+func heldTaskHoldsUpNobody(t testing.TB, s tracking.Store) {
+	const all = 30
+	place := *dropHere(true).Drop.LngLat
+	first := line(t, s, here, all, place)[0]
+	crowd(t, s, all+2, place, nil) // with those whom it could not be given to
+	c := &clock{at: t0}
+	holding := service(t, &heldTask{s, first}, tracking.Options{Now: c.now}).ForApp(here)
+	if n, err := holding.AssignWaiting(t.Context()); n != all-1 || !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("%d of %d others are assigned, error %v", n, all-1, err)
+	}
+	c.forward(time.Minute)
+	same(t, "tasks that are assigned once it is free", swept(t, service(t, s, tracking.Options{Now: c.now})), 1)
+}
+
+// heldTask is a store where somebody holds a task for as long as anybody waits for it.
+type heldTask struct {
+	tracking.Store
+	id tracking.TaskID
+}
+
+func (s *heldTask) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	if slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.ID == s.id }) {
+		<-ctx.Done()
+		return tracking.Written{}, ctx.Err()
+	}
+	return s.Store.Commit(ctx, app, cs)
 }
 
 // tally counts what a Service asks of a store to assign tasks.
