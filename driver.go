@@ -334,6 +334,9 @@ func (c *check) properties(field string, m map[string]string) {
 	if len(m) > 50 {
 		c.fail(field, "has more than 50 entries.")
 	}
+	if len(m) == 0 {
+		return
+	}
 	for _, k := range slices.Sorted(maps.Keys(m)) {
 		if k == "" {
 			c.fail(field, "has an empty key.")
@@ -1637,7 +1640,12 @@ func (p Position) tail() (t tail, known bool) {
 		s := spotOf(p.Fix)
 		return tail{track: track{Good: s}, GoodAt: s.At, Newest: s.At}, true
 	}
-	known = json.Unmarshal([]byte(p.Tail), &t) == nil
+	return parseTail(p.Tail)
+}
+
+// parseTail is apart from tail, which most positions have none of: here t costs memory.
+func parseTail(text string) (t tail, known bool) {
+	known = json.Unmarshal([]byte(text), &t) == nil
 	return t, known
 }
 

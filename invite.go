@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"slices"
 	"strings"
@@ -674,17 +675,29 @@ func (c *core) mac(ctx context.Context, parts ...string) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(sum[:18]), nil
 }
 
+// secret is what hashes are keyed with. To key one takes longer than to hash a text.
+type secret struct {
+	key  []byte
+	macs sync.Pool // of hash.Hash, keyed
+}
+
 func (c *core) sum(ctx context.Context, parts ...string) (Hash, error) {
-	key := c.secret.Load()
-	if key == nil {
-		made, err := c.store.Secret(ctx)
+	s := c.secret.Load()
+	if s == nil {
+		key, err := c.store.Secret(ctx)
 		if err != nil {
 			return Hash{}, err
 		}
-		key = &made
-		c.secret.Store(key)
+		s = &secret{key: key}
+		c.secret.Store(s)
 	}
-	m := hmac.New(sha256.New, *key)
+	m, keyed := s.macs.Get().(hash.Hash)
+	if keyed {
+		m.Reset()
+	} else {
+		m = hmac.New(sha256.New, s.key)
+	}
+	defer s.macs.Put(m)
 	var n [8]byte
 	for _, p := range parts {
 		binary.BigEndian.PutUint64(n[:], uint64(len(p)))

@@ -2195,7 +2195,10 @@ func (s *Service) CreateTask(ctx context.Context, n NewTask) (_ Task, err error)
 	if err := n.normalize(s.opts.Geocoder != nil); err != nil {
 		return Task{}, err
 	}
-	sum := n.sum()
+	var sum Hash
+	if n.Key != "" {
+		sum = n.sum()
+	}
 	var t Task
 	err = s.change(ctx, verb{name: "CreateTask"}, func(c *change) (err error) {
 		c.returnTask(&t)
@@ -4114,7 +4117,7 @@ func (c *change) assigned(before, after Task) {
 // nearest, of equally near ones the one with fewer open tasks, then by id. Whoever gets one
 // releases the reservation. Busy tells that others are being assigned to him.
 func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, ok, busy bool, err error) {
-	for limit := 8; ; limit *= 4 {
+	for limit := 3; ; limit *= 4 { // nearly always the first is sure by the second
 		list, err := s.store.Offers(ctx, s.app, Offer{
 			At: *t.Point(), MaxOpen: s.opts.MaxOpenTasks, SeenSince: now.Add(-s.opts.MaxFixAge),
 			Within: s.opts.MaxAssignDistance, Requires: t.Requires, Exclude: t.Excluded, Limit: limit,

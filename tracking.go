@@ -1879,7 +1879,7 @@ type core struct {
 	paths   pathCache
 	ways    approaches
 	finding findGuard
-	secret  atomic.Pointer[[]byte]
+	secret  atomic.Pointer[secret]
 
 	waiting chan struct{} // there may be a driver for a waiting task
 	serving chan struct{} // holds one while waiting tasks are served
@@ -1938,7 +1938,7 @@ func New(store Store, opts *Options) (*Service, error) {
 	c.ways.of = map[appDriver]*approach{}
 	c.owner = c.ids.token(12)
 	if o.Secret != nil {
-		c.secret.Store(&o.Secret)
+		c.secret.Store(&secret{key: o.Secret})
 	}
 	return &Service{core: c, store: store, app: DefaultApp, actor: "system"}, nil
 }
@@ -2084,7 +2084,7 @@ func inTx[T any](ctx context.Context, t *TxService, verb func() (T, error)) (non
 		if err != nil {
 			return none, t.s.failure(ctx, "Secret", err)
 		}
-		t.s.secret.Store(&made)
+		t.s.secret.Store(&secret{key: made})
 	}
 	if t.err != nil {
 		return none, t.err
@@ -5217,7 +5217,7 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 	} else {
 		first++
 	}
-	var secret *[]byte
+	var had *secret
 	kept := batch[:0]
 	for k, row := range batch {
 		switch v := row.Value.(type) {
@@ -5229,7 +5229,7 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 			if !need {
 				continue
 			}
-			secret = new(v.Value[:])
+			had = &secret{key: v.Value[:]}
 		case Marks:
 			if err := i.nothingOf(row.App); err != nil {
 				return wrongAt(first+k, err)
@@ -5248,8 +5248,8 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 	case errors.As(err, &e) && e.Code == ErrInvalid:
 		return &Error{Code: ErrInvalid, Err: err, Message: fmt.Sprintf("lines %d to %d: %s", first, last, e.Message)}
 	}
-	if err == nil && secret != nil && i.opts.Secret == nil {
-		i.secret.Store(secret)
+	if err == nil && had != nil && i.opts.Secret == nil {
+		i.secret.Store(had)
 	}
 	return err
 }

@@ -311,7 +311,8 @@ func runLoad(addr string, in io.Reader, out io.Writer) error {
 			return err
 		}
 		defer conn.Close()
-		clients[i] = &loadClient{conn, bufio.NewReader(conn), []byte(r), strings.Index(r, loadTime), time.Now().Add(-10 * time.Minute)}
+		from := time.Now().Add(-10 * time.Minute)
+		clients[i] = &loadClient{conn, bufio.NewReader(conn), []byte(r), strings.Index(r, loadTime), from}
 	}
 	for {
 		line, err := lines.ReadString('\n')

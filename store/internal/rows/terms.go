@@ -17,11 +17,12 @@ import (
 // what an index finds by such a one is to be looked at again. Terms are of letters and digits only.
 func Terms(t *tracking.Task, longest int) []string {
 	words, tails := t.SearchTerms()
-	var list []string
+	list := make([]string, 0, 8*(len(words)+len(tails))+len(t.Properties))
 	for _, word := range words {
+		word = "w" + beginning(word, longest) // once, for all that it begins with
 		for i, r := range word {
-			if end := i + utf8.RuneLen(r); end <= longest {
-				list = append(list, "w"+word[:end])
+			if end := i + utf8.RuneLen(r); end > 1 {
+				list = append(list, word[:end])
 			}
 		}
 	}
