@@ -191,11 +191,15 @@ func TestAssignAmongStops(t *testing.T) {
 		t.Error("the same again is a change")
 	}
 	told("the same again", n+1)
+	was := w.task(id)
 	if err := assign(false, d, ap, bd, ad); err != nil {
 		t.Fatal(err)
 	}
 	route("moved", d, ap, bd, ad)
 	told("moved", n+1, "route")
+	if diff := cmp.Diff(was, w.task(id)); diff != "" {
+		t.Errorf("moved, the task is another (-was +is):\n%s", diff)
+	}
 
 	// Taken from another who is at it, it comes where it is put just as well.
 	must(w.AssignTask(w.ctx, id, "other"))(t)

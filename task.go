@@ -3677,7 +3677,7 @@ func (s *Service) changeTask(ctx context.Context, v verb, id TaskID,
 		}
 		t = t.asTold(c.now)
 		next, changed, err := rule(c, t)
-		if result = next; err != nil || !changed && c.empty() {
+		if result = next; err != nil || !changed && c.ofDrivers() {
 			return err
 		}
 		// also where only what belongs to it changes, as when a trip starts anew: that depends on

@@ -2382,6 +2382,13 @@ func (c *change) means(id DriverID, person string) bool {
 // empty reports whether nothing was put in.
 func (c *change) empty() bool { return c.cs.rows() == 0 }
 
+// ofDrivers reports whether it changes drivers alone, each at the version that was looked at, or
+// nothing.
+func (c *change) ofDrivers() bool {
+	others := func(e Event) bool { return e.Subject.Kind != KindDriver }
+	return len(c.cs.Drivers)+len(c.cs.Events) == c.cs.rows() && !slices.ContainsFunc(c.cs.Events, others)
+}
+
 // rows is how much it changes.
 func (cs *Changeset) rows() int {
 	return len(cs.Tasks) + len(cs.Trips) + len(cs.Drivers) + len(cs.DeleteDrivers) + len(cs.Invites) + len(cs.Keys) +

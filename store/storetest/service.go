@@ -351,6 +351,9 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			if got.DriverID != d || !got.Open() {
 				h.Errorf("assigned to %s: %+v", d, got)
 			}
+			if t.DriverID == d && t.Open() && got.Version != t.Version {
+				h.Errorf("%s had task %s already, and its version went from %d to %d", d, t.ID, t.Version, got.Version)
+			}
 			route, err := svc.Route(h.ctx, d)
 			if err != nil {
 				return err
