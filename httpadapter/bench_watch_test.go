@@ -1,3 +1,5 @@
+//go:build unix
+
 package httpadapter_test
 
 import (
@@ -31,6 +33,17 @@ import (
 // each as often as it is watched, up to an empty line. Its value says whether they take compressed
 // answers: gzip or plain.
 const asWatchers = "TRACKING_TEST_WATCH"
+
+func init() {
+	if os.Getenv(asWatchers) == "" {
+		return
+	}
+	if err := watchAll(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
 
 // seen is what they tell when their input ends.
 type seen struct {
