@@ -60,9 +60,10 @@
 //	VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests;
 //	VACUUM FULL pg_catalog.pg_statistic;
 //
-// The files are so after the server's next checkpoint. A transaction that is open in the database
-// meanwhile may keep what it could still read. The log (WAL), its archives and backups made before
-// keep the bytes for as long as they are kept themselves, and standbys until they have caught up.
+// The files are so after the server's next checkpoint. A transaction that was open before, in
+// whichever database of the server, may keep what it could still read: run this again once it has
+// ended. The log (WAL), its archives and backups made before keep the bytes for as long as they are
+// kept themselves, and standbys until they have caught up.
 //
 // # In your own transaction
 //
