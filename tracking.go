@@ -4928,9 +4928,12 @@ func appendFixLine(b []byte, app AppID, f FixRow) []byte {
 // it is through. What is undelivered stays so; what comes is told to nobody.
 //
 // Where it breaks off, or its answer is lost, run it again with the same export: it goes on where
-// it was, and where only the answer was missing it gives that one. Until it has returned without an
+// it was, and where only the answer was missing it gives that one. Until then another export is
+// ErrConflict. Where it meets a conflict itself, the batches before stay: it goes on once what is in
+// the way is gone, and another export may be imported beside them. Until it has returned without an
 // error nothing else is to be done with what it brings. Afterwards an import of the same export is a
-// new one, and ErrConflict where something of it is still there.
+// new one, and ErrConflict where something of it is still there; the message then says that one was
+// through, for those whose answer was lost at the last moment.
 //
 // The Service that [New] has made imports whatever there is in the export. One of [Service.ForApp]
 // writes into its application only: a line of another one, or of none, as a secret or a memo is, is
@@ -4944,9 +4947,10 @@ func (s *Service) Import(ctx context.Context, r io.Reader) (rows int, err error)
 	defer s.observe(&ctx, "Import").end(&err)
 	in := &importer{Service: s, ctx: ctx, in: bufio.NewReaderSize(r, 1<<16), sum: sha256.New()}
 	if err := in.run(); err != nil {
+		in.refused(err)
 		return 0, s.failure(ctx, "Import", err)
 	}
-	in.forget()
+	in.through()
 	return in.rows, nil
 }
 
@@ -4960,14 +4964,20 @@ type importer struct {
 	rows int    // how many lines of rows were read
 	sum  hash.Hash
 	end  bool // the last line was read
+
+	kept []byte   // what the memo has
+	is   progress // of this import, as it is kept; zero: nothing is
+	was  bool     // the same export, by its first batch, was imported before
 }
 
 // progress is how far an import has come, in a memo.
 type progress struct {
-	Rows  int    `json:"rows"`
-	First []byte `json:"first"` // the sum of the first batch, by which an export is known
-	Sum   []byte `json:"sum"`   // that of all so far
-	Done  bool   `json:"done"`
+	Rows    int    `json:"rows"`
+	First   []byte `json:"first"`             // the sum of the first batch, by which an export is known
+	Sum     []byte `json:"sum"`               // that of all so far
+	Done    bool   `json:"done"`              // all is written
+	Through bool   `json:"through,omitempty"` // and answered, as far as can be known
+	Refused bool   `json:"refused,omitempty"` // what comes next was a conflict
 }
 
 // wrong is an error of the present line.
@@ -5140,22 +5150,27 @@ func (i *importer) run() error {
 	if err != nil {
 		return err
 	}
-	p := progress{First: i.sum.Sum(nil)}
-	was, err := i.store.Memo(i.ctx, i.memo())
-	if err != nil {
+	first := i.sum.Sum(nil)
+	if i.kept, err = i.store.Memo(i.ctx, i.memo()); err != nil {
 		return err
 	}
-	if len(was) > 0 {
+	if len(i.kept) > 0 {
 		var before progress
-		if err := json.Unmarshal(was, &before); err != nil {
+		if err := json.Unmarshal(i.kept, &before); err != nil {
 			return err
 		}
+		same := bytes.Equal(before.First, first)
 		switch {
-		case bytes.Equal(before.First, p.First):
-			if batch, err = i.resume(before); err != nil || before.Done {
+		case before.Through:
+			i.was = same
+		case same:
+			if batch, err = i.resume(before); errors.Is(err, ErrConflict) && before.Refused {
+				i.keep([]byte{}) // the next one meets what is there
+			}
+			if err != nil || before.Done {
 				return err
 			}
-		case !before.Done:
+		case !before.Done && !before.Refused:
 			return &Error{
 				Code:    ErrConflict,
 				Message: "The store holds a part of another export. Go on with that one, or begin with an empty store.",
@@ -5164,15 +5179,10 @@ func (i *importer) run() error {
 	}
 	for {
 		if len(batch) > 0 || i.end {
-			p.Rows, p.Sum, p.Done = i.rows, i.sum.Sum(nil), i.end
-			is, err := json.Marshal(p)
-			if err != nil {
-				return err
+			is := progress{Rows: i.rows, First: first, Sum: i.sum.Sum(nil), Done: i.end}
+			if err := i.write(batch, is); err != nil {
+				return i.before(err)
 			}
-			if err := i.write(batch, was, is); err != nil {
-				return err
-			}
-			was = is
 		}
 		if i.end {
 			return nil
@@ -5183,11 +5193,43 @@ func (i *importer) run() error {
 	}
 }
 
-// forget removes the mark of an import that was through. A mark that stays has the next import of
-// the same export answered as this one was.
-func (i *importer) forget() {
-	if err := i.store.SetMemo(i.ctx, i.memo(), []byte{}); err != nil {
-		i.opts.Logger.WarnContext(i.ctx, "how far an import has come is still kept, although it is through", "err", err)
+// before is an error of the first batch, which says whether the same export was imported before.
+func (i *importer) before(err error) error {
+	var e *Error
+	if !i.was || i.is.Rows > 0 || !errors.As(err, &e) || e.Code != ErrConflict {
+		return err
+	}
+	said := *e
+	said.Message += " An import of an export that begins like this one was through."
+	return &said
+}
+
+// through notes that an import was answered. Where that fails, the next import of the same export
+// has the same answer.
+func (i *importer) through() {
+	i.is.Through = true
+	if is, err := json.Marshal(i.is); err == nil {
+		i.keep(is)
+	}
+}
+
+// refused notes that an import has met a conflict after something of it was written: nobody has to go
+// on with it.
+func (i *importer) refused(err error) {
+	if !errors.Is(err, ErrConflict) || i.is.Rows == 0 {
+		return
+	}
+	i.is.Refused = true
+	if is, err := json.Marshal(i.is); err == nil && !bytes.Equal(is, i.kept) {
+		i.keep(is)
+	}
+}
+
+// keep replaces what the memo has, unless somebody else has.
+func (i *importer) keep(is []byte) {
+	err := i.store.Restore(i.ctx, Restoring{Memo: i.memo(), Was: i.kept, Is: is})
+	if err != nil && !errors.Is(err, ErrConflict) {
+		i.opts.Logger.WarnContext(i.ctx, "what became of an import could not be noted", "err", err)
 	}
 }
 
@@ -5204,7 +5246,7 @@ func (i *importer) resume(before progress) (batch []Row, err error) {
 			Code: ErrConflict, Message: "The store holds a part of an export that begins like this one, and goes on in another way.",
 		}
 	}
-	if before.Done || i.end {
+	if i.is = before; before.Done || i.end {
 		return nil, nil
 	}
 	return i.batch()
@@ -5217,7 +5259,7 @@ func (i *importer) over() bool {
 }
 
 // write writes a batch, and how far that is.
-func (i *importer) write(batch []Row, was, is []byte) error {
+func (i *importer) write(batch []Row, is progress) error {
 	first, last := i.at-len(batch), i.at
 	if i.end {
 		last--
@@ -5244,7 +5286,11 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 		}
 		kept = append(kept, row)
 	}
-	err := i.store.Restore(i.ctx, Restoring{Rows: kept, Memo: i.memo(), Was: was, Is: is})
+	memo, err := json.Marshal(is)
+	if err != nil {
+		return err
+	}
+	err = i.store.Restore(i.ctx, Restoring{Rows: kept, Memo: i.memo(), Was: i.kept, Is: memo})
 	var e *Error
 	switch {
 	case errors.Is(err, ErrConflict):
@@ -5255,10 +5301,13 @@ func (i *importer) write(batch []Row, was, is []byte) error {
 	case errors.As(err, &e) && e.Code == ErrInvalid:
 		return &Error{Code: ErrInvalid, Err: err, Message: fmt.Sprintf("lines %d to %d: %s", first, last, e.Message)}
 	}
-	if err == nil && had != nil && i.opts.Secret == nil {
+	if err != nil {
+		return err
+	}
+	if i.kept, i.is = memo, is; had != nil && i.opts.Secret == nil {
 		i.secret.Store(had)
 	}
-	return err
+	return nil
 }
 
 // needs reports whether the store has another secret, which nothing may have come of.

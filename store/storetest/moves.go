@@ -88,6 +88,62 @@ func RunMoves(t *testing.T, from, to func(t testing.TB) tracking.Store) {
 		imported(t, b, whole)
 		sameStores(t, b, a)
 	})
+	t.Run("a conflict after the first batch", func(t *testing.T) {
+		whole, other := tasksOf("t", 4_500), tasksOf("other", 2)
+		met := func(s tracking.Store, export []byte, lines string) {
+			t.Helper()
+			_, err := moving(t, s).Import(t.Context(), bytes.NewReader(export))
+			if !errors.Is(err, tracking.ErrConflict) || !strings.HasPrefix(err.Error(), lines+": ") {
+				t.Fatalf("got error %v, want a conflict of %s", err, lines)
+			}
+		}
+		tasks := func(s tracking.Store) (list []tracking.Task) {
+			for _, r := range allRows(t, s, tracking.RowQuery{Kinds: []tracking.RowKind{tracking.RowTask}}) {
+				list = append(list, r.Value.(tracking.Task))
+			}
+			return list
+		}
+		halfway := func(id tracking.TaskID, export []byte, lines string) (tracking.Store, *client) {
+			s := opened(t, to)
+			c := use(t, s, here)
+			c.commit(tracking.Changeset{Tasks: []tracking.Task{newTask(id, t0)}})
+			for range 2 {
+				met(s, export, lines)
+			}
+			return s, c
+		}
+		s, c := halfway("t4400", whole, "lines 4098 to 4501")
+		c.commit(tracking.Changeset{DeleteTasks: []tracking.Task{c.task("t4400")}})
+		imported(t, s, whole) // it goes on
+		same(t, "tasks", len(tasks(s)), 4_500)
+		refused(t, s, whole)
+
+		s, _ = halfway("t4400", whole, "lines 4098 to 4501")
+		imported(t, s, other) // what was refused is in nobody's way
+		met(s, whole, "lines 2 to 4097")
+
+		// Nor is it in the way of an export that begins like it and has fewer rows than are there.
+		s, c = halfway("t8500", tasksOf("t", 9_000), "lines 8194 to 9001")
+		_, err := moving(t, s).Import(t.Context(), bytes.NewReader(tasksOf("t", 5_000)))
+		if !errors.Is(err, tracking.ErrConflict) {
+			t.Errorf("got error %v, want a conflict", err)
+		}
+		c.commit(tracking.Changeset{DeleteTasks: tasks(s)})
+		imported(t, s, tasksOf("t", 5_000))
+		same(t, "tasks", len(tasks(s)), 5_000)
+	})
+	t.Run("an answer that is lost at the last moment", func(t *testing.T) {
+		s, whole := opened(t, to), tasksOf("t", 2)
+		imported(t, s, whole)
+		_, err := moving(t, s).Import(t.Context(), bytes.NewReader(whole))
+		if err == nil || !strings.Contains(err.Error(), "was through") {
+			t.Errorf("got error %v, want one that says that it was through", err)
+		}
+		_, err = moving(t, s).Import(t.Context(), bytes.NewReader(tasksOf("t", 1)))
+		if err == nil || strings.Contains(err.Error(), "was through") {
+			t.Errorf("of another export: got error %v, want one that does not say that it was through", err)
+		}
+	})
 	t.Run("history", func(t *testing.T) {
 		rapid.Check(t, fewer(4, func(rt *rapid.T) {
 			a := from(t)
@@ -120,10 +176,27 @@ func (s losesAnswers) Restore(ctx context.Context, r tracking.Restoring) error {
 	return cmp.Or(s.Store.Restore(ctx, r), error(tracking.ErrUnavailable))
 }
 
-// keepsMarks is a store that fails before it sets a memo.
+// keepsMarks is a store that fails before it restores a memo alone.
 type keepsMarks struct{ tracking.Store }
 
-func (keepsMarks) SetMemo(context.Context, string, []byte) error { return tracking.ErrUnavailable }
+func (s keepsMarks) Restore(ctx context.Context, r tracking.Restoring) error {
+	if len(r.Rows) == 0 {
+		return tracking.ErrUnavailable
+	}
+	return s.Store.Restore(ctx, r)
+}
+
+// tasksOf is an export that has tasks.
+func tasksOf(name string, n int) []byte {
+	var b bytes.Buffer
+	b.WriteString(`{"kind":"export","version":1,"of":"application","secrets":false}` + "\n")
+	for i := range n {
+		fmt.Fprintf(&b, `{"kind":"task","app":%q,"task_id":"%s%d","version":1,"type":2,"status":"created",`+
+			`"time":"2024-03-10T08:50:00.000Z","created_at":"2024-03-10T08:50:00.000Z"}`+"\n", here, name, i)
+	}
+	fmt.Fprintf(&b, `{"kind":"end","rows":%d}`+"\n", n)
+	return b.Bytes()
+}
 
 // manyRows are tasks of an application.
 func manyRows(n int) (rows []tracking.Row) {
