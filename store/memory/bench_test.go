@@ -195,31 +195,62 @@ func BenchmarkFix(b *testing.B) {
 	})
 }
 
-// BenchmarkKeptFix reports what a fix takes in memory.
-func BenchmarkKeptFix(b *testing.B) {
-	for b.Loop() {
-		const n = 200_000
-		var before, after runtime.MemStats
-		s := memory.New()
-		commit(b, s, &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: epoch}}})
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for i := 0; i < n; i += 500 {
+// BenchmarkKept reports what a row takes in memory, with its place in the lists.
+func BenchmarkKept(b *testing.B) {
+	const each = 500
+	for _, c := range []struct {
+		name string
+		n    int
+		put  func(s *memory.Store, from int)
+	}{
+		{"drivers", 20_000, func(s *memory.Store, from int) {
+			var cs tracking.Changeset
+			for i := from; i < from+each; i++ {
+				id := tracking.DriverID(fmt.Sprintf("driver-%09d", i))
+				at := tracking.LngLat{Lng: 77.5 + float64(i%1000)*1e-4, Lat: 13 + float64(i/1000)*1e-4}
+				cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: epoch})
+				cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+					DriverID: id, SeenAt: epoch, Fixes: []tracking.Fix{{LngLat: at, Time: epoch, Trusted: true}},
+				})
+			}
+			commit(b, s, &cs)
+		}},
+		{"tasks", 20_000, func(s *memory.Store, from int) {
+			var cs tracking.Changeset
+			for i := from; i < from+each; i++ {
+				cs.Tasks = append(cs.Tasks, newTask(i))
+			}
+			commit(b, s, &cs)
+		}},
+		{"fixes", 200_000, func(s *memory.Store, from int) {
 			batch := tracking.FixBatch{DriverID: "d", SeenAt: epoch}
-			for j := range 500 {
+			for i := from; i < from+each; i++ {
 				batch.Fixes = append(batch.Fixes, tracking.Fix{
-					LngLat: tracking.LngLat{Lng: 77.5, Lat: 13}, Time: epoch.Add(time.Duration(i+j) * time.Second),
+					LngLat: tracking.LngLat{Lng: 77.5, Lat: 13}, Time: epoch.Add(time.Duration(i) * time.Second),
 					Accuracy: tracking.Known(5),
 				})
 			}
 			if _, err := s.RecordFixes(b.Context(), app, batch); err != nil {
 				b.Fatal(err)
 			}
-		}
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/n, "B/fix")
-		s.Close()
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			var before, after runtime.MemStats
+			for b.Loop() {
+				s := memory.New()
+				commit(b, s, &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: epoch}}})
+				runtime.GC()
+				runtime.ReadMemStats(&before)
+				for i := 0; i < c.n; i += each {
+					c.put(s, i)
+				}
+				runtime.GC()
+				runtime.ReadMemStats(&after)
+				s.Close()
+			}
+			b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/float64(c.n), "B/row")
+		})
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 )
 
 // fixLog holds a driver's kept fixes in order of time. It is split into chunks so that a late fix
-// moves few others, and packed so that a fix takes 32 bytes plus 8 for each known reading, without
-// a pointer for the garbage collector to follow.
+// moves few others, and packed so that a fix takes 20 to 28 bytes plus 1 to 9 for each known reading,
+// without a pointer for the garbage collector to follow.
 type fixLog struct {
 	chunks []fixChunk // none is empty
 	n      int
@@ -20,83 +20,142 @@ type fixLog struct {
 
 type fixChunk struct {
 	fixes []packedFix
-	extra []byte // readings and event ids, where the fixes point to
+	extra []byte // places, readings and event ids, where the fixes point to
 }
 
 const fixesPerChunk = 128
 
-// packedFix is a kept fix: stamp is its time in UTC ms, shifted left by stampBits to make room for
-// its mark and for what is known of it. The known readings, in the order of the fields of
-// tracking.Fix, are at extra[offset:] as 8 bytes each, and the event id follows them.
-type packedFix struct {
-	stamp    int64
-	lng, lat float64
-	offset   uint32
-	length   uint32 // of readings and event id together
-}
+// packedFix is a kept fix: its stamp is its time in UTC ms, shifted left by stampBits to make room
+// for its mark and for what is known of it. At extra[offset:] are longitude and latitude, the known
+// readings in the order of the fields of tracking.Fix, and the event id. Halves, as an int64 would
+// be rounded up to 16 bytes with the offset.
+type packedFix struct{ high, low, offset uint32 }
 
 const (
 	markBits  = 0b111
 	trusted   = 1 << 3
-	accuracy  = 1 << 4 // and the next three: speed, bearing, battery
-	purged    = 1 << 8 // kept only to judge others by
-	stampBits = 9
+	accuracy  = 1 << 4  // and the next three: speed, bearing, battery
+	purged    = 1 << 8  // kept only to judge others by
+	wide      = 1 << 9  // longitude and latitude take 8 bytes each, as they are in no ten-millionths
+	named     = 1 << 10 // there is an event id, with its length before it
+	stampBits = 11
 )
 
-func (p packedFix) time() int64            { return p.stamp >> stampBits }
-func (p packedFix) mark() tracking.FixMark { return tracking.FixMark(p.stamp & markBits) }
+func (p packedFix) stamp() int64           { return int64(p.high)<<32 | int64(p.low) }
+func (p packedFix) time() int64            { return p.stamp() >> stampBits }
+func (p packedFix) mark() tracking.FixMark { return tracking.FixMark(p.low & markBits) }
+func (p packedFix) purged() bool           { return p.low&purged != 0 }
 
 // pack appends a fix to the chunk's extra bytes, and returns what points there.
 func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
-	p := packedFix{
-		stamp: f.Time.UnixMilli()<<stampBits | int64(f.Mark)&markBits, lng: f.LngLat.Lng, lat: f.LngLat.Lat,
-		offset: uint32(len(c.extra)),
-	}
+	stamp, offset := f.Time.UnixMilli()<<stampBits|int64(f.Mark)&markBits, uint32(len(c.extra))
 	if f.Trusted {
-		p.stamp |= trusted
+		stamp |= trusted
 	}
 	if f.Purged {
-		p.stamp |= purged
+		stamp |= purged
+	}
+	lng, exactly := tenMillionths(f.LngLat.Lng)
+	lat, too := tenMillionths(f.LngLat.Lat)
+	if exactly && too {
+		c.extra = binary.LittleEndian.AppendUint32(c.extra, uint32(lng))
+		c.extra = binary.LittleEndian.AppendUint32(c.extra, uint32(lat))
+	} else {
+		stamp |= wide
+		c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(f.LngLat.Lng))
+		c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(f.LngLat.Lat))
 	}
 	for i, r := range [...]tracking.Reading{f.Accuracy, f.Speed, f.Bearing, f.Battery} {
 		if r.Known {
-			p.stamp |= accuracy << i
-			c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(r.Value))
+			stamp |= accuracy << i
+			c.extra = appendReading(c.extra, r.Value)
 		}
 	}
-	c.extra = append(c.extra, f.EventID...)
-	p.length = uint32(len(c.extra)) - p.offset
-	return p
+	if f.EventID != "" {
+		stamp |= named
+		c.extra = binary.AppendUvarint(c.extra, uint64(len(f.EventID)))
+		c.extra = append(c.extra, f.EventID...)
+	}
+	return packedFix{uint32(stamp >> 32), uint32(stamp), offset}
 }
 
 func (c *fixChunk) unpack(p packedFix) tracking.KeptFix {
-	f := tracking.KeptFix{Mark: p.mark(), Purged: p.stamp&purged != 0}
+	f := tracking.KeptFix{Mark: p.mark(), Purged: p.purged()}
 	f.Time = time.UnixMilli(p.time()).UTC()
-	f.LngLat = tracking.LngLat{Lng: p.lng, Lat: p.lat}
-	f.Trusted = p.stamp&trusted != 0
-	extra := c.extra[p.offset : p.offset+p.length]
+	f.Trusted = p.low&trusted != 0
+	extra := c.extra[p.offset:]
+	if p.low&wide == 0 {
+		f.LngLat.Lng = float64(int32(binary.LittleEndian.Uint32(extra))) / 1e7
+		f.LngLat.Lat = float64(int32(binary.LittleEndian.Uint32(extra[4:]))) / 1e7
+		extra = extra[8:]
+	} else {
+		f.LngLat.Lng = math.Float64frombits(binary.LittleEndian.Uint64(extra))
+		f.LngLat.Lat = math.Float64frombits(binary.LittleEndian.Uint64(extra[8:]))
+		extra = extra[16:]
+	}
 	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
-		if p.stamp&(accuracy<<i) != 0 {
-			*r = tracking.Known(math.Float64frombits(binary.LittleEndian.Uint64(extra)))
-			extra = extra[8:]
+		if p.low&(accuracy<<i) != 0 {
+			var v float64
+			v, extra = readReading(extra)
+			*r = tracking.Known(v)
 		}
 	}
-	f.EventID = string(extra)
+	if p.low&named != 0 {
+		n, size := binary.Uvarint(extra)
+		f.EventID = string(extra[size:][:n])
+	}
 	return f
+}
+
+// tenMillionths are degrees as a whole number of them; not exactly where that is another number.
+func tenMillionths(degrees float64) (n int32, exactly bool) {
+	if !(math.Abs(degrees) <= 180) {
+		return 0, false
+	}
+	n = int32(math.Round(degrees * 1e7))
+	return n, math.Float64bits(float64(n)/1e7) == math.Float64bits(degrees)
+}
+
+// How a reading is kept: as tenths, from inTenths on; else as the float64, or the float32, that
+// follows.
+const (
+	inFloat64 = iota
+	inFloat32
+	inTenths
+)
+
+func appendReading(b []byte, v float64) []byte {
+	same := func(w float64) bool { return math.Float64bits(w) == math.Float64bits(v) }
+	if v >= 0 && v < 1<<20 {
+		if n := uint64(math.Round(v * 10)); same(float64(n) / 10) {
+			return binary.AppendUvarint(b, n+inTenths)
+		}
+	}
+	if w := float32(v); same(float64(w)) {
+		return binary.LittleEndian.AppendUint32(append(b, inFloat32), math.Float32bits(w))
+	}
+	return binary.LittleEndian.AppendUint64(append(b, inFloat64), math.Float64bits(v))
+}
+
+func readReading(b []byte) (v float64, rest []byte) {
+	n, size := binary.Uvarint(b)
+	switch b = b[size:]; n {
+	case inFloat64:
+		return math.Float64frombits(binary.LittleEndian.Uint64(b)), b[8:]
+	case inFloat32:
+		return float64(math.Float32frombits(binary.LittleEndian.Uint32(b))), b[4:]
+	}
+	return float64(n-inTenths) / 10, b
 }
 
 // copyOf returns some of the chunk's fixes as a chunk of their own, with no byte to spare.
 func (c *fixChunk) copyOf(fixes []packedFix) fixChunk {
-	size := 0
-	for _, p := range fixes {
-		size += int(p.length)
+	n := fixChunk{fixes: make([]packedFix, len(fixes)), extra: make([]byte, 0, len(c.extra))}
+	for i, p := range fixes {
+		n.fixes[i] = n.pack(c.unpack(p))
 	}
-	n := fixChunk{fixes: slices.Clip(slices.Clone(fixes)), extra: make([]byte, 0, size)}
-	for i := range n.fixes {
-		p := &n.fixes[i]
-		extra := c.extra[p.offset : p.offset+p.length]
-		p.offset = uint32(len(n.extra))
-		n.extra = append(n.extra, extra...)
+	if len(n.extra) < cap(n.extra) {
+		n.extra = append(make([]byte, 0, len(n.extra)), n.extra...)
 	}
 	return n
 }
@@ -152,7 +211,7 @@ func (l *fixLog) put(f tracking.KeptFix) {
 func (l *fixLog) setMark(t int64, m tracking.FixMark) {
 	if c, i := l.find(t); c < len(l.chunks) {
 		if p := &l.chunks[c].fixes[i]; p.time() == t {
-			p.stamp = p.stamp&^markBits | int64(m)&markBits
+			p.low = p.low&^markBits | uint32(m)&markBits
 		}
 	}
 }
@@ -191,7 +250,7 @@ func (l *fixLog) from(t int64, n int) (list []tracking.KeptFix) {
 func (l *fixLog) oldest() (t int64, ok bool) {
 	for _, c := range l.chunks {
 		for _, p := range c.fixes {
-			if p.stamp&purged == 0 {
+			if !p.purged() {
 				return p.time(), true
 			}
 		}
@@ -219,8 +278,8 @@ search:
 			if n >= limit || p.time() >= t {
 				break search
 			}
-			if p.stamp&purged == 0 {
-				p.stamp |= purged
+			if !p.purged() {
+				p.low |= purged
 				n++
 			}
 			rank++
@@ -267,7 +326,7 @@ func (l *fixLog) drop(n int) {
 // descending with newest, until buf is full, and reports whether it may have left some out.
 func (l *fixLog) read(buf []tracking.Fix, from, to int64, newest bool) (_ []tracking.Fix, full bool) {
 	add := func(c, i int) {
-		if p := l.chunks[c].fixes[i]; p.stamp&purged == 0 && p.mark().Good() {
+		if p := l.chunks[c].fixes[i]; !p.purged() && p.mark().Good() {
 			buf = append(buf, l.chunks[c].unpack(p).Fix)
 		}
 	}

@@ -57,15 +57,52 @@ func randomFix(r *rand.Rand, t int64) tracking.KeptFix {
 	f := tracking.KeptFix{Mark: tracking.FixMark(1 + r.IntN(6))}
 	f.Time, f.Trusted = time.UnixMilli(t).UTC(), r.IntN(5) == 0
 	f.LngLat = tracking.LngLat{Lng: r.Float64()*360 - 180, Lat: r.Float64()*180 - 90}
+	if r.IntN(2) == 0 {
+		f.LngLat = tracking.LngLat{Lng: math.Round(f.LngLat.Lng*1e6) / 1e6, Lat: float64(r.IntN(181) - 90)}
+	}
 	if r.IntN(3) == 0 {
 		f.EventID = fmt.Sprint("event ", r.IntN(100000), "\x00ü")
 	}
 	for _, reading := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
 		if r.IntN(2) == 0 {
-			*reading = tracking.Known([]float64{0, math.Copysign(0, -1), r.NormFloat64(), math.MaxFloat64}[r.IntN(4)])
+			*reading = tracking.Known([]float64{
+				0, math.Copysign(0, -1), r.NormFloat64(), math.MaxFloat64, float64(r.IntN(3600)) / 10, float64(r.Float32()),
+			}[r.IntN(6)])
 		}
 	}
 	return f
+}
+
+// However few bytes a number takes, it is the same to the last bit.
+func TestNumbersOfAFix(t *testing.T) {
+	numbers := []float64{
+		0, math.Copysign(0, -1), 180, -180, math.Nextafter(180, 0), math.Nextafter(180, 200), 80.2571, 80.25710001,
+		-13.0102345, 1e-7, -1e-7, 4.9e-8, 0.1, 0.3, 0.1 + 0.2, 359.9, 1<<20 - 0.1, 1 << 20, 1<<20 + 0.1, 7.23,
+		float64(float32(7.23)), math.MaxFloat32, 2 * math.MaxFloat32, math.MaxFloat64, math.SmallestNonzeroFloat64,
+		math.Inf(1), math.Inf(-1), math.NaN(), -5,
+	}
+	for _, a := range numbers {
+		for _, b := range numbers {
+			var c fixChunk
+			f := tracking.KeptFix{Fix: tracking.Fix{
+				LngLat: tracking.LngLat{Lng: a, Lat: b}, Accuracy: tracking.Known(a), Speed: tracking.Known(b),
+				Bearing: tracking.Known(a), EventID: "e",
+			}}
+			p := c.pack(f)
+			got := c.unpack(p)
+			for i, pair := range [][2]float64{
+				{got.LngLat.Lng, a}, {got.LngLat.Lat, b}, {got.Accuracy.Value, a}, {got.Speed.Value, b},
+				{got.Bearing.Value, a},
+			} {
+				if math.Float64bits(pair[0]) != math.Float64bits(pair[1]) {
+					t.Errorf("%v and %v: number %d is %v", a, b, i, pair[0])
+				}
+			}
+			if !got.Bearing.Known || got.Battery.Known || got.EventID != "e" {
+				t.Errorf("%v and %v: %+v", a, b, got)
+			}
+		}
+	}
 }
 
 // compareLog plays the same on a log and on a plain slice, and compares what they answer.
@@ -159,7 +196,7 @@ func TestFixLogPurge(t *testing.T) {
 		closed := 0
 		for _, chunk := range l.chunks {
 			for _, p := range chunk.fixes {
-				if m := p.mark(); p.stamp&purged != 0 &&
+				if m := p.mark(); p.purged() &&
 					(m == tracking.MarkGood || m == tracking.MarkLost || m == tracking.MarkForgotten) {
 					closed++
 				}
