@@ -2,9 +2,12 @@ package tracking_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -153,6 +156,87 @@ func BenchmarkFixOnTheWay(b *testing.B) {
 				w.advance(time.Second)
 				w.fix(float64(i % 100))
 			}
+		})
+	}
+}
+
+// racing counts the commits that somebody else was faster than.
+type racing struct {
+	tracking.Store
+	commits, lost atomic.Int64
+}
+
+func (r *racing) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	w, err := r.Store.Commit(ctx, app, cs)
+	r.commits.Add(1)
+	if moved := (*tracking.ConflictError)(nil); errors.As(err, &moved) {
+		r.lost.Add(1)
+	}
+	return w, err
+}
+
+// BenchmarkCreateAtOnce is 8 goroutines that create tasks for the nearest of 100,000 drivers on duty,
+// each of whom takes one: at places all over the city, there too but each cancelled at once so that its
+// driver is free again, and all at one place.
+func BenchmarkCreateAtOnce(b *testing.B) {
+	const callers = 8
+	for _, name := range []string{"spread", "freed again", "at one place"} {
+		b.Run(name, func(b *testing.B) {
+			store := &racing{Store: memory.New()}
+			svc, err := tracking.New(store, nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			now := time.Now()
+			for at := 0; at < 100_000; at += 500 {
+				cs := &tracking.Changeset{}
+				for i := at; i < at+500; i++ {
+					id := driverID(i)
+					cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: now, UpdatedAt: now})
+					cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+						DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}},
+					})
+				}
+				if _, err := store.Commit(b.Context(), tracking.DefaultApp, cs); err != nil {
+					b.Fatal(err)
+				}
+			}
+			store.commits.Store(0)
+			var worst [callers]time.Duration
+			var working sync.WaitGroup
+			b.ResetTimer()
+			for g := range callers {
+				working.Go(func() {
+					r := rand.New(rand.NewPCG(3, uint64(g)))
+					for range b.N/callers + 1 {
+						p := tracking.LngLat{Lng: 80.25, Lat: 13.25}
+						if name != "at one place" {
+							p = inCity(r)
+						}
+						began := time.Now()
+						t, err := svc.CreateTask(b.Context(), tracking.NewTask{
+							Type: tracking.TypeDrop, Drop: &tracking.Place{LngLat: &p}, AutoAssign: true,
+						})
+						worst[g] = max(worst[g], time.Since(began))
+						if err != nil || t.DriverID == "" {
+							b.Error(t.ID, err)
+							return
+						}
+						if name == "freed again" {
+							if _, err := svc.CancelTask(b.Context(), t.ID, tracking.Reason{}); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					}
+				})
+			}
+			working.Wait()
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "creates/s")
+			b.ReportMetric(float64(slices.Max(worst[:]).Microseconds())/1000, "worst-ms")
+			b.ReportMetric(100*float64(store.lost.Load())/float64(store.commits.Load()), "%lost")
+			b.ReportMetric(0, "ns/op")
 		})
 	}
 }
