@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -116,20 +117,41 @@ func TestToldTwice(t *testing.T) {
 	}
 }
 
-// An order that no task can be made of stays in the outbox, and holds up none of those behind it.
+// An order that no task can be made of is set aside, and its page says why; one that may pass stays in
+// the outbox. Neither holds up those behind it.
 func TestOrderRefused(t *testing.T) {
-	s, k, _ := openKit(t)
-	for _, address := range []string{"", "12 Anna Salai"} {
-		if _, err := s.place(t.Context(), address); err != nil {
+	s, k, h := openKit(t)
+	var ids []string
+	for _, address := range []string{"", "1 Anna Salai", "2 Anna Salai"} {
+		id, err := s.place(t.Context(), address)
+		if err != nil {
 			t.Fatal(err)
 		}
+		ids = append(ids, id)
 	}
-	if err := s.ship(t.Context()); !errors.Is(err, tracking.ErrInvalid) {
-		t.Errorf("an order without an address: %v", err)
+	left := func() (list []string) {
+		t.Helper()
+		if err := s.db.Select(&list, `SELECT order_id FROM outbox ORDER BY n`); err != nil {
+			t.Fatal(err)
+		}
+		return list
+	}
+	k.Store.FailNextCommit()
+	if err := s.ship(t.Context()); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("the first that is tried when the store is away: %v", err)
+	}
+	if got := left(); !slices.Equal(got, ids[1:2]) {
+		t.Errorf("in the outbox are %q, want the second order of %q", got, ids)
+	}
+	if p := get(t, h, "/?order="+ids[0], 200); !strings.Contains(p, ": refused: ") || !strings.Contains(p, "address") {
+		t.Errorf("the page of an order without an address: %s", p)
+	}
+	if err := s.ship(t.Context()); err != nil || left() != nil {
+		t.Errorf("afterwards: %v, in the outbox %q", err, left())
 	}
 	list, _, err := k.Tasks(t.Context(), tracking.TaskFilter{})
-	if err != nil || len(list) != 1 || list[0].Drop.Address != "12 Anna Salai" {
-		t.Fatalf("%v, %v", list, err)
+	if err != nil || len(list) != 2 {
+		t.Errorf("%d tasks, %v", len(list), err)
 	}
 }
 

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
 	"errors"
+	"html/template"
 	"log"
+	"net/http"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -23,6 +24,11 @@ type shop struct {
 	svc      *tracking.Service
 	delivery *httpadapter.Handler
 }
+
+//go:embed page.html
+var html string
+
+var page = template.Must(template.New("").Parse(html))
 
 type order struct{ ID, Address, Link, State string }
 
@@ -76,36 +82,52 @@ func (s *shop) ship(ctx context.Context) error {
 	return err
 }
 
-// shipOne may be cut off anywhere and done again: the same Key is the same task.
-func (s *shop) shipOne(ctx context.Context, o order) error {
-	task, err := s.svc.CreateTask(ctx, tracking.NewTask{
-		Type: tracking.TypeDrop, OrderID: o.ID, Drop: &tracking.Place{Address: o.Address}, Key: o.ID,
-	})
-	if err != nil {
+// shipped keeps where an order can be followed, after which it is in the outbox no more.
+func (s *shop) shipped(ctx context.Context, id, link string) error {
+	if _, err := s.db.ExecContext(ctx, `UPDATE orders SET link = ? WHERE id = ?`, link, id); err != nil {
 		return err
 	}
-	token, err := s.svc.LinkToken(ctx, task)
-	if err != nil {
-		return err
-	}
-	link := s.delivery.TrackingURL(token)
-	if _, err := s.db.ExecContext(ctx, `UPDATE orders SET link = ? WHERE id = ?`, link, o.ID); err != nil {
-		return err
-	}
-	_, err = s.db.ExecContext(ctx, `DELETE FROM outbox WHERE order_id = ?`, o.ID)
+	_, err := s.db.ExecContext(ctx, `DELETE FROM outbox WHERE order_id = ?`, id)
 	return err
 }
 
-// Notify keeps how far an order is. An event that is told again is there already.
-func (s *shop) Notify(ctx context.Context, n tracking.Notification) error {
-	if n.Event.Subject.Kind != tracking.KindTask {
-		return nil
-	}
-	task, err := s.svc.Task(ctx, tracking.TaskID(n.Event.Subject.ID))
-	if err != nil {
+// refused keeps why there is no delivery of an order, which its page shows.
+func (s *shop) refused(ctx context.Context, id, why string) error {
+	log.Printf("order %s is set aside: %s", id, why)
+	if err := s.heard(ctx, "refused "+id, id, "refused: "+why); err != nil {
 		return err
 	}
-	_, err = s.db.ExecContext(ctx, `INSERT INTO news (event_id, order_id, state) VALUES (?, ?, ?)
-		ON CONFLICT (event_id) DO NOTHING`, n.Event.ID, task.OrderID, cmp.Or(string(task.Outcome), string(task.Status)))
+	_, err := s.db.ExecContext(ctx, `DELETE FROM outbox WHERE order_id = ?`, id)
 	return err
+}
+
+// heard keeps what becomes of an order. What is told again is there already.
+func (s *shop) heard(ctx context.Context, event, id, state string) error {
+	_, err := s.db.ExecContext(ctx, `INSERT INTO news (event_id, order_id, state) VALUES (?, ?, ?)
+		ON CONFLICT (event_id) DO NOTHING`, event, id, state)
+	return err
+}
+
+// show is the page of the order that the query names, or of none. Who knows its id may look.
+func (s *shop) show(w http.ResponseWriter, r *http.Request) {
+	var orders []order
+	err := s.db.SelectContext(r.Context(), &orders, `SELECT * FROM order_page WHERE id = ?`, r.FormValue("order"))
+	if err != nil {
+		fail(w, err)
+	} else if err := page.Execute(w, orders); err != nil {
+		log.Print(err) // the browser has gone
+	}
+}
+
+func (s *shop) take(w http.ResponseWriter, r *http.Request) {
+	if id, err := s.place(r.Context(), r.FormValue("address")); err != nil {
+		fail(w, err)
+	} else {
+		http.Redirect(w, r, "/?order="+id, http.StatusSeeOther)
+	}
+}
+
+func fail(w http.ResponseWriter, err error) {
+	log.Print(err)
+	http.Error(w, "This cannot be done now.", http.StatusServiceUnavailable)
 }
