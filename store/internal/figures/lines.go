@@ -9,6 +9,7 @@ const (
 	postgres = "./store/postgres Benchmark"
 	adapter  = "./httpadapter Benchmark"
 
+	bare    = adapter + "BesideBare/logging_"
 	watched = adapter + "Watchers/gzip,_450_points"
 )
 
@@ -80,6 +81,13 @@ var lines = []line{
 		"PostgreSQL: durable creates, 64 callers", "raw one-row commits in the same groups",
 		side{postgres + "Create/callers=64", "creates/s"}, side{postgres + "Create/callers=64", "raw-creates/s"}, "≥ 0.5",
 	},
+	{"HTTP create: processor time", "a bare handler with encoding/json", side{bare + "off/create", "×CPU-of-bare"}, side{}, "≤ 1.25"},
+	{"HTTP create: rate", "a bare handler with encoding/json", side{bare + "off/create", "×rate-of-bare"}, side{}, "≥ 0.85"},
+	{"HTTP get: processor time", "a bare handler with encoding/json", side{bare + "off/get", "×CPU-of-bare"}, side{}, "≤ 1.1"},
+	{"HTTP get: rate", "a bare handler with encoding/json", side{bare + "off/get", "×rate-of-bare"}, side{}, "≥ 0.95"},
+	{"HTTP list of 10: processor time", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×CPU-of-bare"}, side{}, "≤ 1.1"},
+	{"HTTP list of 10: rate", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×rate-of-bare"}, side{}, "≥ 0.95"},
+	{"HTTP fix: rate", "a bare handler with encoding/json", side{bare + "off/fix", "×rate-of-bare"}, side{}, "≥ 0.85"},
 	{"10,000 watchers of 1,000 trips, 2,000 fixes a second: an event on the wire", "", side{watched, "B/event"}, side{}, "≤ 250 B"},
 	{"the 99th percentile from a fix to its event", "", side{watched, "p99-ms"}, side{}, "≤ 50 ms"},
 	{"the processor time of an event", "", side{watched, "cpu-µs/event"}, side{}, ""},

@@ -136,8 +136,11 @@ func (l line) text(got results) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	other, ratio := "", ""
-	if l.other != (side{}) {
+	text, other, ratio := quantity(ours, l.ours.metric), "", ""
+	switch {
+	case strings.HasPrefix(l.ours.metric, "×"): // it is the ratio itself
+		text, ratio = "", fmt.Sprintf("%.2f", ours)
+	case l.other != (side{}):
 		v, err := find(l.other)
 		if err != nil {
 			return "", err
@@ -145,7 +148,7 @@ func (l line) text(got results) (string, error) {
 		other, ratio = quantity(v, l.other.metric), fmt.Sprintf("%.2f", ours/v)
 	}
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s |",
-		l.what, quantity(ours, l.ours.metric), l.beside, other, ratio, l.goal), nil
+		l.what, text, l.beside, other, ratio, l.goal), nil
 }
 
 // quantity is a number with its unit, to three figures.

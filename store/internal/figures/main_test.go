@@ -12,6 +12,7 @@ func TestTable(t *testing.T) {
 BenchmarkLook/ten_of_them-2   	  100000	     12345 ns/op	      56 B/op
 BenchmarkLook/raw:_ten-2      	  200000	      5000 ns/op
 BenchmarkRate/64-16 	       1	      1740 calls/s	         0.7004 of-raw	      2485 raw-calls/s
+BenchmarkBare-2 	       1	      2649 µs-CPU	         1.984 ×CPU-of-bare
 BenchmarkSize 	       1	  73 bytes/fix
 PASS
 `))
@@ -27,6 +28,7 @@ PASS
 			line{"rate", "raw", side{"./a BenchmarkRate/64", "calls/s"}, side{"./a BenchmarkRate/64", "raw-calls/s"}, "≥ 0.6"},
 			"| rate | 1740 /s | raw | 2485 /s | 0.70 | ≥ 0.6 |",
 		},
+		{line{"bare", "it", side{"./a BenchmarkBare", "×CPU-of-bare"}, side{}, "≤ 1"}, "| bare |  | it |  | 1.98 | ≤ 1 |"},
 		{line{"size", "", side{"./a BenchmarkSize", "bytes/fix"}, side{}, ""}, "| size | 73.0 B |  |  |  |  |"},
 	} {
 		if text, err := tt.of.text(got); err != nil || text != tt.want {
