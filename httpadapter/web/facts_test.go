@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/seed-8aba7b13/tracking"
 
 	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 	"github.com/seed-8aba7b13/tracking/store/storetest/declared"
@@ -242,6 +243,25 @@ func TestNothingAfterTheEnd(t *testing.T) {
 	}
 	if !strings.Contains(html, "2026-02-28 09:40 UTC") {
 		t.Error("the page does not say when it ended")
+	}
+}
+
+// The digits by which a customer is found and erased are those that the board has for a number.
+func TestDigits(t *testing.T) {
+	data, err := os.ReadFile("testdata/digits.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases [][2]string
+	if err := json.Unmarshal(data, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		task := tracking.Task{Drop: &tracking.Place{Customer: &tracking.Contact{Mobile: c[0]}}}
+		_, tails := task.SearchTerms()
+		if got := strings.Join(tails, " "); got != c[1] {
+			t.Errorf("%q has the digits %q, want %q", c[0], got, c[1])
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { mapApps, navigationLink, platform, safeSetupLink, telLink, type MapApp } from '../src/driver/links';
+import { mapApps, navigationLink, platform, safeSetupLink, type MapApp } from '../src/driver/links';
+import { telLink } from '../src/shared/digits';
 import { apply, nextPlace, nextStep, onTrip, openTasks, wantedAt, worthKeeping, type Action, type Leg, type Stop, type Task, type UndoStep, type World } from '../src/driver/model';
 import { safeLink } from '../src/driver/html';
 

@@ -6,6 +6,7 @@ import { driverName, type Stuck, type Task } from './model';
 import { best, unassigned, type Need } from './needs';
 import { panelOf } from './panels';
 import { reasonWords, TaskRow } from './parts';
+import { telLink } from '../shared/digits';
 
 const shownAtOnce = 60; // of what nobody has; the others are told of
 
@@ -169,10 +170,10 @@ function Settle({ board, task, stuck }: { board: Board; task: Task; stuck: Stuck
 }
 
 function Call({ board, mobile, name, first }: { board: Board; mobile: string | undefined; name: string; first: boolean }) {
-  const digits = (mobile ?? '').replace(/[^\d+]/g, '');
-  if (!/\d/.test(digits)) return null;
+  const link = telLink(mobile);
+  if (!link) return null;
   return (
-    <a class={first ? 'do' : 'other'} href={'tel:' + digits}>
+    <a class={first ? 'do' : 'other'} href={link}>
       {board.t('board.do.call', { name })}
     </a>
   );

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { query } from './api';
 import type { Board } from './board';
 import { Fact, Field, FormButtons } from './fields';
+import { asciiDigits, telLink } from '../shared/digits';
 import { driverName, ms, type Driver } from './model';
 import { Share } from './share';
 import { TripList } from './task';
@@ -38,7 +39,7 @@ export function matches(d: Driver, text: string): boolean {
   return fold(text)
     .split(/\s+/)
     .filter(Boolean)
-    .every((w) => names.some((n) => n.startsWith(w)) || fold(d.driver_id).includes(w) || (/\d{3}/.test(w) && (d.mobile ?? '').replace(/\D/g, '').includes(w)));
+    .every((w) => names.some((n) => n.startsWith(w)) || fold(d.driver_id).includes(w) || (/^\d{3,}$/.test(asciiDigits(w)) && asciiDigits(d.mobile ?? '').replace(/\D/g, '').includes(asciiDigits(w))));
 }
 
 export function PeoplePanel({ board }: { board: Board; of: string }) {
@@ -191,7 +192,7 @@ function DriverView({ board, driver, onRead }: { board: Board; driver: Driver; o
       <dl class="facts-list">
         <Fact name={t('board.form.mobile')}>
           {driver.mobile && (
-            <a href={'tel:' + driver.mobile.replace(/[^\d+]/g, '')} dir="ltr">
+            <a href={telLink(driver.mobile) ?? undefined} dir="ltr">
               {driver.mobile}
             </a>
           )}

@@ -5,6 +5,7 @@ import { query } from './api';
 import type { Board } from './board';
 import { First } from './fields';
 import { nameOf, type Task } from './model';
+import { digitsOf } from '../shared/digits';
 import type { Contact } from '../shared/place';
 
 /** Whether a task may be deleted as it is. */
@@ -12,12 +13,6 @@ export const deletable = (task: Task): boolean => task.status === 'completed' ||
 
 /** Why a task may not be deleted as it is: the key of a text. */
 export const undeletable = (task: Task): string => 'board.delete.not.' + (task.status === 'created' ? 'waiting' : task.status);
-
-/** A number as the server compares it. Of fewer than three digits it stands for nobody. */
-export const digitsOf = (mobile: string | undefined): string => {
-  const digits = (mobile ?? '').replace(/\D/g, '');
-  return digits.length < 3 ? '' : digits;
-};
 
 /** Whom to meet, of those whose number is known, each once. */
 export function contacts(task: Task): Contact[] {

@@ -6,6 +6,7 @@ import type { Board } from './board';
 import { Choice, Fact, Field, First, FormButtons } from './fields';
 import { History } from './history';
 import { driverName, isLate, ms, nameOf, type Task } from './model';
+import { telLink } from '../shared/digits';
 import type { Place } from '../shared/place';
 import { due, waits } from './parts';
 import { Removal } from './removal';
@@ -116,7 +117,7 @@ function PlaceFact({ board, name, place }: { board: Board; name: string; place: 
       {customer?.mobile && (
         <>
           {customer.name ? ' · ' : <br />}
-          <a href={'tel:' + customer.mobile.replace(/[^\d+]/g, '')} dir="ltr">
+          <a href={telLink(customer.mobile) ?? undefined} dir="ltr">
             {customer.mobile}
           </a>
         </>

@@ -1,4 +1,4 @@
-// Links that leave the app: to the telephone, to navigation, to a map.
+// Links that leave the app: to navigation, to a map.
 
 import type { Place } from '../shared/place';
 
@@ -9,12 +9,6 @@ export function platform(userAgent: string, touchPoints: number): Platform {
   // An iPad calls itself a Macintosh, but no Macintosh has a touch screen.
   if (/iphone|ipad|ipod/i.test(userAgent) || (/macintosh/i.test(userAgent) && touchPoints > 1)) return 'ios';
   return 'other';
-}
-
-/** A tel: link, or null when there is nothing to dial. */
-export function telLink(mobile: string | undefined): string | null {
-  const digits = (mobile ?? '').replace(/[^\d+*#,;]/g, '');
-  return /\d/.test(digits) ? 'tel:' + digits.replace(/#/g, '%23') : null;
 }
 
 /** The apps that show the way. geo is the phone's own choice (RFC 5870). */

@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
 import type { App } from './app';
-import { telLink } from './links';
+import { telLink } from '../shared/digits';
 import { wantedAt, type ShownTask, type Task } from './model';
 import type { Place } from '../shared/place';
 import { Navigate } from './navigate';

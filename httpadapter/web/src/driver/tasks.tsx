@@ -5,7 +5,7 @@ import { useEffect, useRef } from 'preact/hooks';
 import type { App } from './app';
 import { reasons } from './fail';
 import { safeFragment } from './html';
-import { telLink } from './links';
+import { telLink } from '../shared/digits';
 import { nextPlace, nextStep, openTasks, type Shown, type ShownTask, type ShownTrip, type Task, type TripRequest } from './model';
 import type { Place } from '../shared/place';
 import { Navigate } from './navigate';
