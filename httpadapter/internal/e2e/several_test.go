@@ -83,19 +83,75 @@ func TestBoardSeveralByKeys(t *testing.T) {
 	s.of("bilal", free)
 }
 
+// What has changed about the stops of a driver while a task was put among them is told, and by whom.
+func TestBoardOtherStops(t *testing.T) {
+	s := newBoardService(t)
+	gone, loose := s.order("3001", nil), s.order("3009", nil)
+	s.give(gone, "asha")
+	dana := s.dispatcher(chromium(t), "dana")
+	dana.expected = append(dana.expected, "status of 409")
+	dana.eval(`(() => { const send = window.fetch; window.fetch = async (url, how) => {
+		if (String(url).endsWith('/assign')) { window.held = true; await new Promise((go) => (window.go = go)); }
+		return send(url, how);
+	}; })()`)
+	dana.eval(`location.hash = '#assign/` + string(loose) + `'`)
+	dana.see("to whom", `document.querySelector('.panel input[name=at]') !== null`)
+	dana.eval(`document.querySelector('.panel input[name=at]').focus()`)
+	dana.keys("1")
+	dana.eval(`[...document.querySelectorAll('.panel .candidate')].find((e) => e.textContent.includes('Asha')).querySelector('button').click()`)
+	dana.see("that it is being sent", `window.held === true`)
+	if _, err := s.svc.As("user:erin").UnassignTask(t.Context(), gone); err != nil {
+		t.Fatal(err)
+	}
+	dana.eval(`go()`)
+	dana.said("the stops of Asha have changed meanwhile. #3001: taken back, by erin")
+}
+
 // Several tasks that are dropped on somebody who is off duty are offered to him first.
 func TestBoardSeveralOffDuty(t *testing.T) {
 	s := newBoardService(t)
 	s.order("2001", nil)
 	s.order("2002", nil)
+	his := s.order("2003", nil)
+	over := s.order("2004", nil)
 	dana := s.dispatcher(chromium(t), "dana")
+	dana.expected = append(dana.expected, "status of 409")
 	s.api("POST", "/v1/users/driver", map[string]any{"driver_id": "bilal", "availability": false})
-	dana.see("that he is off duty", card("driver", "bilal")+`.matches('.off')`)
+	dana.see("the tasks", `document.querySelectorAll('.mark-box input').length === 4`)
 	dana.eval(`document.querySelectorAll('.mark-box input').forEach((e) => e.click())`)
+	s.give(his, "bilal")
+	dana.eval(row("driver", "bilal") + `.click()`)
+	dana.see("what he has", `document.querySelectorAll('.stop').length === 1`)
 	dana.eval(`location.hash = '#several/to:bilal'`)
 	dana.see("him first", `document.querySelectorAll('.panel .candidate').length === 2 && document.querySelector('.panel .candidate').textContent.includes('Bilal')`)
+	dana.see("that he is off duty, and nobody else", `[...document.querySelectorAll('.panel .candidate')].map((e) => e.textContent.includes('off duty')).join() === 'true,false'`)
+	dana.see("the tasks", `document.querySelectorAll('.panel .several input:checked').length === 4`)
+
+	// One of them ends just before it is sent, and the answer about another is lost.
+	dana.eval(`(() => { const send = window.fetch; let n = 0; window.fetch = async (url, how) => {
+		if (!String(url).endsWith('/assign')) return send(url, how);
+		if (n++ === 0) {
+			window.held = true;
+			await new Promise((go) => (window.go = go));
+			await send(url, how);
+			throw new TypeError('gone');
+		}
+		return send(url, how);
+	}; })()`)
 	dana.keys("1")
-	dana.see("how many", `[...document.querySelectorAll('.toast')].some((e) => e.textContent.includes('2 tasks given to Bilal'))`)
+	dana.see("that it is being sent", `window.held === true`)
+	s.api("POST", "/v1/task/complete", map[string]any{"task_id": over, "outcome": "failed"})
+	dana.eval(`go()`)
+	dana.see("which one he did not get, and no other", `(() => {
+		const left = [...document.querySelectorAll('.panel [role=alert] li')].map((e) => e.textContent);
+		return left.length === 1 && left[0] === '#2004: It has ended already.';
+	})()`)
+	for _, order := range []string{"2001", "2002", "2003"} {
+		list, _, err := s.svc.Tasks(t.Context(), tracking.TaskFilter{OrderID: order})
+		if err != nil || len(list) != 1 || list[0].DriverID != "bilal" {
+			t.Errorf("%s is %+v, %v", order, list, err)
+		}
+	}
 }
 
 // A stop that is dropped among another driver's stops lands where it was dropped; so does a task from

@@ -5,7 +5,7 @@ import { liveness } from '../src/board/connection';
 import { alike, isLate, stateOf, World, type Driver, type Task } from '../src/board/model';
 import { best, days, leave, needs, rows, told, unassigned, whyWaits } from '../src/board/needs';
 import { Hues } from '../src/board/hue';
-import { moved, placed, withTask, type Stop } from '../src/board/order';
+import { differing, moved, placed, withTask, type Stop } from '../src/board/order';
 import { distance } from '../src/shared/geo';
 
 const now = Date.parse('2026-03-01T12:00:00.000Z');
@@ -290,6 +290,14 @@ test('a driver who is given a task has its stops last, and none of them twice', 
   assert.deepEqual(of(2, [a]), ['a drop', 'n drop']);
   assert.deepEqual(of(3, [a]), ['a drop', 'n pickup', 'n drop']);
   assert.deepEqual(of(3, [{ task_id: 'n', leg: 'drop' }, a]), ['n drop', 'a drop'], 'what he has already, its goods on board');
+});
+
+test('which tasks have come to the stops of a driver, or left them', () => {
+  const s = (task_id: string, leg: 'pickup' | 'drop') => ({ task_id, leg });
+  const stops = [s('a', 'pickup'), s('b', 'drop'), s('a', 'drop')];
+  assert.deepEqual(differing(stops, [stops[2]!, stops[1]!, stops[0]!]), [], 'in another order');
+  assert.deepEqual(differing(stops, [s('b', 'drop'), s('a', 'drop')]), ['a'], 'picked up');
+  assert.deepEqual(differing([...stops, s('n', 'drop')], [s('c', 'drop'), s('b', 'drop')]), ['a', 'n', 'c']);
 });
 
 test('a task that is dropped among the stops of another driver lands there', () => {

@@ -8,7 +8,7 @@ import { Api, query, type Answer } from './api';
 import { Connection, liveness, type Liveness } from './connection';
 import type { Landing } from './drag';
 import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task, type Waiting } from './model';
-import { placed, withTask, type Stop } from './order';
+import { differing, placed, withTask, type Stop } from './order';
 import { failed, leave, needs, told, type Candidate, type Need } from './needs';
 import type { Contact } from '../shared/place';
 
@@ -59,6 +59,7 @@ export interface Act {
   quiet?: boolean; // says nothing when it is refused: the caller does
 }
 
+const moves = ['assigned', 'unassigned', 'declined', 'picked_up', 'completed', 'undone', 'reopened'].map((x) => 'task.' + x); // what changes the stops of a driver
 const flashFor = 4_000;
 const redraw = 5_000; // ms
 const ours = 2_000; // ms after an answer within which the stream tells of the same
@@ -565,7 +566,7 @@ export class Board {
       this.waitingWanted = true;
       if (a.done) this.say(a.done);
     } else if (!this.refused(answer) || answer.kind === 'offline' || answer.status !== 401) {
-      if (!a.quiet) this.say(await this.excuse(answer, a.about[0]), true);
+      if (!a.quiet) this.say((await this.otherStops(answer, a.body)) ?? (await this.excuse(answer, a.about[0])), true);
     }
     this.changed();
     return answer;
@@ -603,15 +604,37 @@ export class Board {
     });
   }
 
+  /** What has changed about the stops of a driver that were to come in an order, and who changed it; null: that was not what was in the way. */
+  private async otherStops(a: Exclude<Answer, { kind: 'ok' }>, body: { task_id?: string; driver_id?: string; stops?: Stop[] }): Promise<string | null> {
+    const id = body.driver_id;
+    if (a.kind !== 'failed' || a.status !== 409 || !body.stops || !id || !/^(stops|version$)/.test(a.field ?? '')) return null;
+    const now = await this.api.call('GET', query('/v1/users/driver/route', { driver_id: id }));
+    const others = now.kind === 'ok' ? differing(body.stops, now.data.stops as Stop[]).filter((task) => task !== body.task_id) : [];
+    if (others.length === 0 && !a.field!.startsWith('stops')) return null;
+    const driver = driverName(this.driver(id), id);
+    for (const task of others) {
+      const last = await this.lastEvent('task_id', task, moves);
+      if (last) return this.t('board.act.stops.by', { driver, task: this.task(task) ? nameOf(this.task(task)!) : task, ...last });
+    }
+    return this.t('board.act.stops', { driver });
+  }
+
+  /** What last happened to something, of these types or whichever there is a word for, in words: what, who and when. */
+  private async lastEvent(kind: 'task_id' | 'driver_id', id: string, types?: readonly string[]): Promise<{ what: string; who: string; time: string } | null> {
+    const e = await this.api.call('GET', query('/v1/events', { [kind]: id, limit: 1000 }));
+    const all = e.kind === 'ok' ? (e.data.events as { type: string; actor: string; time: string }[]) : [];
+    const last = all.filter((x) => !types || types.includes(x.type)).at(-1);
+    const what = last && this.config.words['board.event.' + last.type];
+    return what ? { what, who: this.actor(last.actor), time: this.times.clock(Date.parse(last.time)) } : null;
+  }
+
   /** Why something was not done. Where somebody else was faster, who that was and with what. */
   async excuse(a: Exclude<Answer, { kind: 'ok' }>, about?: string): Promise<string> {
     if (a.kind === 'offline') return this.t('board.act.offline');
     if (a.status === 409 && about !== undefined) {
       const kind = this.task(about) ? 'task_id' : 'driver_id';
-      const e = await this.api.call('GET', query('/v1/events', { [kind]: about, limit: 1000 }));
-      const last = e.kind === 'ok' ? (e.data.events as { type: string; actor: string; time: string }[]).at(-1) : undefined;
-      const words = last && this.config.words['board.event.' + last.type];
-      if (last && words) return this.t('board.act.conflict', { message: a.message, who: this.actor(last.actor), what: words, time: this.times.clock(Date.parse(last.time)) });
+      const last = await this.lastEvent(kind, about);
+      if (last) return this.t('board.act.conflict', { message: a.message, ...last });
     }
     return this.t('board.act.failed', { message: a.message });
   }
@@ -719,7 +742,9 @@ export class Board {
    * Gives several tasks to a driver: those of one driver in one call, as far as that goes, and else each by itself. It returns which of them he did not get, and why.
    */
   async giveAll(tasks: readonly Task[], to: string, force: boolean): Promise<{ task: Task; why: string }[]> {
-    const left: { task: Task; why: string }[] = [];
+    let left: { task: Task; why: string }[] = [];
+    const has = (t: Task) => this.world.tasks.get(t.task_id)?.driver_id === to;
+    const already = tasks.filter((t) => t.driver_id === to).length;
     const by = new Map<string, Task[]>();
     for (const t of tasks) if (t.driver_id !== to) by.set(t.driver_id ?? '', [...(by.get(t.driver_id ?? '') ?? []), t]);
     for (const [from, list] of by) {
@@ -735,9 +760,11 @@ export class Board {
         if (a.kind !== 'ok') left.push({ task, why: a.kind === 'offline' ? this.t('board.act.offline') : a.message });
       }
     }
+    // An answer may have been lost, or somebody else was faster.
+    left = left.filter((l) => !has(l.task)).map((l) => (this.world.ended.has(l.task.task_id) ? { ...l, why: this.t('board.assign.over') } : l));
     for (const t of tasks) this.marked.delete(t.task_id);
     for (const l of left) this.marked.add(l.task.task_id);
-    const given = tasks.length - left.length;
+    const given = tasks.length - already - left.length;
     if (given > 0) this.say(this.t(given === 1 ? 'board.done.several.one' : 'board.done.several', { n: given, driver: driverName(this.driver(to), to) }));
     return left;
   }

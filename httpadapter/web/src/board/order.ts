@@ -21,6 +21,12 @@ export function moved<S extends Stop>(stops: readonly S[], from: number, to: num
 
 export const sameOrder = (a: readonly Stop[], b: readonly Stop[]): boolean => a.length === b.length && a.every((s, i) => s.task_id === b[i]!.task_id && s.leg === b[i]!.leg);
 
+/** The tasks whose stops are in one of two orders and not in the other. */
+export function differing(a: readonly Stop[], b: readonly Stop[]): string[] {
+  const lacks = (list: readonly Stop[], s: Stop) => !list.some((x) => x.task_id === s.task_id && x.leg === s.leg);
+  return [...new Set([...a.filter((s) => lacks(b, s)), ...b.filter((s) => lacks(a, s))].map((s) => s.task_id))];
+}
+
 /** The stops of a driver once he has a task, which comes last where it is not among them yet. */
 export function withTask(stops: readonly Stop[], task: { task_id: string; type: 1 | 2 | 3 }): Stop[] {
   if (stops.some((s) => s.task_id === task.task_id)) return [...stops];

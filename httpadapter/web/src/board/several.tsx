@@ -16,7 +16,7 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
   const tasks = from ? [...board.world.tasks.values()].filter((x) => x.driver_id === from) : board.several;
   const [out, setOut] = useState<ReadonlySet<string>>(new Set()); // of a driver's, those that stay
   const [taking, setTaking] = useState('');
-  const [left, setLeft] = useState<{ task: Task; why: string }[]>([]);
+  const [refused, setRefused] = useState<{ to: string; list: { task: Task; why: string }[] }>({ to: '', list: [] });
   const [sending, setSending] = useState(false);
   const chosen = tasks.filter((x) => !out.has(x.task_id));
   const under = chosen.filter((x) => x.status === 'in_progress').length;
@@ -30,11 +30,11 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
     if (sending || chosen.length === 0) return;
     if (under > 0 && !force) return setTaking(to);
     setSending(true);
-    const refused = await board.giveAll(chosen, to, force);
+    const list = await board.giveAll(chosen, to, force);
     setSending(false);
     setTaking('');
-    setLeft(refused);
-    if (refused.length === 0) board.close();
+    setRefused({ to, list });
+    if (list.length === 0) board.close();
   };
   useLayoutEffect(() => {
     const down = (e: KeyboardEvent) => {
@@ -48,21 +48,23 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
     addEventListener('keydown', down);
     return () => removeEventListener('keydown', down);
   });
-  if (tasks.length === 0) return <p class="calm">{t('board.several.none')}</p>;
+  const left = refused.list.filter((l) => board.world.tasks.get(l.task.task_id)?.driver_id !== refused.to); // an answer that was lost may show later
+  const note = left.length > 0 && (
+    <div class="note warn" role="alert">
+      <p>{t('board.several.left')}</p>
+      <ul>
+        {left.map((l) => (
+          <li key={l.task.task_id}>
+            <bdi>{nameOf(l.task)}</bdi>: {l.why}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+  if (tasks.length === 0) return note || <p class="calm">{t('board.several.none')}</p>;
   return (
     <>
-      {left.length > 0 && (
-        <div class="note warn" role="alert">
-          <p>{t('board.several.left')}</p>
-          <ul>
-            {left.map((l) => (
-              <li key={l.task.task_id}>
-                <bdi>{nameOf(l.task)}</bdi>: {l.why}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
+      {note}
       <ul class="several">
         {tasks.map((x) => (
           <li key={x.task_id}>
@@ -97,6 +99,7 @@ export function SeveralPanel({ board, of }: { board: Board; of: string }) {
                 <span class="row-sub">
                   {c?.distance !== undefined && board.metres(c.distance) + ' · '}
                   {t('board.load', { n: d.open_tasks })}
+                  {!d.availability && <em> · {t('board.fit.off_duty')}</em>}
                 </span>
               </span>
               <button type="button" class={taking === id ? 'do warn' : i === 0 ? 'do' : 'other'} aria-keyshortcuts={i < 5 ? String(i + 1) : undefined} disabled={sending || chosen.length === 0} onClick={() => void give(id, taking === id)}>
