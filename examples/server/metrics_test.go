@@ -82,7 +82,8 @@ func TestMetrics(t *testing.T) {
 		`tracking_operation_duration_seconds_count{tracking_operation="CreateTask"} 1`,
 		`tracking_operation_duration_seconds_bucket{tracking_operation="CreateTask",le="+Inf"} 1`,
 		`http_request_method="GET",http_response_status_code="404",http_route="/track/{token}/state"`,
-		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="200",http_route="/v1/task/create",url_scheme="http"} 1`,
+		`http_server_request_duration_seconds_count{http_request_method="POST",http_response_status_code="200",` +
+			`http_route="/v1/task/create",url_scheme="http"} 1`,
 		`tracking_operation_duration_seconds_count{error_type="not_found",tracking_operation="Tracking"} 1`,
 	} {
 		if !strings.Contains(text, want) {
