@@ -83,7 +83,7 @@ type appender struct {
 
 // newAppender starts what the stores are measured by: a file that many append to, synced once for
 // each group.
-func newAppender(b *testing.B) *appender {
+func newAppender(b *testing.B, size int) *appender {
 	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
 	if err != nil {
 		b.Fatal(err)
@@ -91,7 +91,7 @@ func newAppender(b *testing.B) *appender {
 	a := &appender{make(chan chan error, 4096), f, make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		record := make([]byte, 64) // about what a fix takes
+		record := make([]byte, size)
 		var group []chan error
 		var buf []byte
 		for c := range a.queue {
@@ -134,7 +134,7 @@ func (a *appender) close() error {
 func BenchmarkAppend(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprintf("%d", goroutines), func(b *testing.B) {
-			a := newAppender(b)
+			a := newAppender(b, 64) // about what a fix takes
 			b.ResetTimer()
 			spread(goroutines, b.N, func(int) {
 				if err := a.append(); err != nil {

@@ -93,6 +93,7 @@ type driverState struct {
 	tracking.Driver
 	placed     bool          // there is a row of positions
 	oldest     sql.NullInt64 // when the oldest fix was, UTC ms
+	open       []byte        // the newest fixes, packed
 	lastNotice int64
 }
 
@@ -116,8 +117,12 @@ func (c *driverCache) keep(k driverKey, d *driverState) {
 	c.known[k] = d
 }
 
-const selectDriver = `
-SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.id = ?`
+const (
+	selectDriver        = `SELECT` + driverColumns + byDriverID
+	selectDriverToWrite = `SELECT` + driverColumns + `, p.open` + byDriverID
+	byDriverID          = `
+FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.app = ? AND d.id = ?`
+)
 
 // driver returns a driver as of this transaction; nil if there is none. The caller must not change
 // it, but put another in its place.
@@ -125,12 +130,15 @@ func (x *tx) driver(k driverKey) (*driverState, error) {
 	if d, ok := x.drivers.known[k]; ok {
 		return d, nil
 	}
-	var r driverRow
-	found, err := x.find(&r, selectDriver, k.app, k.id)
+	var r struct {
+		driverRow
+		Open []byte
+	}
+	found, err := x.find(&r, selectDriverToWrite, k.app, k.id)
 	if err != nil || !found {
 		return nil, err
 	}
-	d := &driverState{placed: r.Placed, oldest: r.OldestAt, lastNotice: r.LastNotice}
+	d := &driverState{placed: r.Placed, oldest: r.OldestAt, open: r.Open, lastNotice: r.LastNotice}
 	if d.Driver, err = r.driver(); err != nil {
 		return nil, err
 	}
@@ -232,7 +240,7 @@ func (x *tx) putDriver(app int64, d *tracking.Driver) (g tracking.Given, err err
 			return g, err
 		}
 	} else {
-		next.placed, next.oldest, next.lastNotice = old.placed, old.oldest, old.lastNotice
+		next.placed, next.oldest, next.open, next.lastNotice = old.placed, old.oldest, old.open, old.lastNotice
 		next.Seq, next.CreatedAt, next.Position = old.Seq, old.CreatedAt, old.Position
 		// One statement, with the indexed columns that have another value: each would cost its
 		// index.
@@ -276,6 +284,9 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 		return rows.VersionConflict(tracking.KindDriver, d.ID)
 	}
 	if err := x.exec(keepMarks, old.Version, old.Seq, old.lastNotice, app); err != nil {
+		return err
+	}
+	if err := x.fixLog(app, old).closeAll(); err != nil {
 		return err
 	}
 	if err := x.exec(deleteDriver, old.Seq); err != nil {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -30,7 +31,6 @@ WHERE d.app = ?1 AND ?2 IN ('', d.id) ORDER BY d.created_at, d.seq, r.tracking_i
 	allTasks = selectTasks + tasksByAge + ` ORDER BY t.created_at, t.seq`
 	allTrips = `SELECT` + tripColumns + ` FROM trips t INDEXED BY trips_by_age WHERE t.app = ? ORDER BY t.created_at, t.seq`
 
-	allFixes   = `SELECT` + fixColumns + `, mark FROM fixes WHERE driver = ? ORDER BY time`
 	allNotices = `SELECT id, kind, event_id, task_id, tracking_id, time FROM notices WHERE driver = ? ORDER BY id`
 
 	allSubjects = `
@@ -297,7 +297,7 @@ func (x *export) application(ctx context.Context, a exportedApp) error {
 		}},
 		{[]tracking.RowKind{tracking.RowFix}, func() error {
 			return eachOwner(owners, func(o exportedOwner) error {
-				return x.fixes(ctx, a.ID, o)
+				return x.fixes(ctx, a, o)
 			})
 		}},
 		{[]tracking.RowKind{tracking.RowNotice}, func() error {
@@ -372,22 +372,17 @@ func (x *export) drivers(ctx context.Context, a exportedApp) (owners []exportedO
 	return owners, found.Err()
 }
 
-func (x *export) fixes(ctx context.Context, app tracking.AppID, o exportedOwner) error {
-	found, err := x.conn.QueryContext(ctx, allFixes, o.seq)
+func (x *export) fixes(ctx context.Context, a exportedApp, o exportedOwner) error {
+	found, err := x.conn.QueryContext(ctx, selectFixes, a.N, o.id, "", atOnce, endless)
 	if err != nil {
 		return err
 	}
-	defer found.Close()
-	for found.Next() {
-		var r keptFixRow
-		if err := found.Scan(append(r.places(), &r.Mark)...); err != nil {
-			return err
-		}
-		if err := x.send(tracking.Row{App: app, Value: tracking.FixRow{DriverID: o.id, KeptFix: r.kept()}}); err != nil {
-			return err
-		}
-	}
-	return found.Err()
+	var sent error
+	err = readPacked(found, false, atOnce, endless, func(f tracking.KeptFix) bool {
+		sent = x.send(tracking.Row{App: a.ID, Value: tracking.FixRow{DriverID: o.id, KeptFix: f}})
+		return sent == nil
+	})
+	return cmp.Or(sent, err)
 }
 
 func (x *export) notices(ctx context.Context, app tracking.AppID, o exportedOwner) error {

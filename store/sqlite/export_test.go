@@ -81,17 +81,16 @@ func Lookups() map[string]Query {
 		"Trip":                    query(selectTrip, 1, "a"),
 		"ActiveTrip":              query(selectActiveTrip, 1, "a"),
 		"TripByLink":              query(selectTripByLink, "a"),
-		"KeptFixes":               query(selectKept, 1, "a", 1, 1, "p", 1),
-		"KeptFixes, newest first": query(selectKeptNewest, 1, "a", 1, 1, "p", 1),
 		"InTrip":                  query(selectInTrip, 1, "a", 1, 1, "p"),
 		"Request":                 query(selectRequest, 1, "a", "a"),
 		"Requests":                query(selectRequests, 1, "a"),
-		"Fixes":                   query(selectFixes, 1, "a", 1, 2, "p", 10),
-		"Fixes newest":            query(selectFixesNewest, 1, "a", 1, 2, "p", 10),
-		"FixLog.Before":           query(selectFixesBefore, 1, 1, 8),
-		"FixLog.From":             query(selectFixesFrom, 1, 1, 8),
-		"FixLog.Mark":             query(updateFixMark, 1, 1, 1),
-		"Purge fixes good":        query(selectGoodBefore, 1, 1),
+		"Fixes":                   query(selectFixes, 1, "a", "p", 1, 2),
+		"Fixes newest":            query(selectFixesNewest, 1, "a", "p", 1, 2),
+		"FixLog.Before":           query(selectBlockUntil, 1, 2),
+		"FixLog.From":             query(selectBlockFrom, 1, 2),
+		"FixLog.Put late":         query(selectNextFirst, 1, 2),
+		"FixLog cleared":          query(deleteBlocks, 1),
+		"Driver to write":         query(selectDriverToWrite, 1, "a"),
 		"Driver":                  query(selectDriver, 1, "a"),
 		"DriverByToken app":       query(selectDriverByAppToken, "a"),
 		"DriverByToken ingest":    query(selectDriverByIngestToken, "a"),
@@ -114,7 +113,6 @@ func Lookups() map[string]Query {
 		"LeaseEvents queue":       query(selectQueue, 1, "a", 10),
 		"FinishEvents":            query(selectDelivery, "a", 1, "a"),
 		"FinishEvents head":       query(selectHead, 1, "a"),
-		"FixLog.Forget":           query(deleteFixesAfter, 1, 1),
 		"Memo":                    query(selectMemo, "a"),
 		"Due trips":               query(selectDueTrips, 1, 2, 10),
 		"Due trips in app":        query(selectDueTripsInApp, 1, 2, 10, 1),
@@ -128,11 +126,8 @@ func Lookups() map[string]Query {
 		"Files delete":            query(deleteFile, 1, "a"),
 		"Purge files":             query(purgeOrphans, 1, 10),
 		"Purge files named":       query(keepNamed, 1, 10),
-		"Purge erased":            query(deleteErasedFixes, 1, 1, 10),
 		"Purge erased notices":    query(deleteErasedNotices, 1, 1, 10),
 		"Purge fixes":             query(selectOldest, 1),
-		"Purge fixes of one":      query(deleteOld, 1, 1, 1, 10),
-		"Purge fixes turn":        query(selectTurn, 1, 1),
 		"Purge events":            query(purgeEvents, 1, 10),
 		"Purge dead events":       query(purgeDead, 1, 10),
 		"Purge notices":           query(selectOldNotices, 1, 10),
@@ -171,3 +166,27 @@ func (s *Store) Index(app tracking.AppID) *nearby.Index {
 
 // Queued is how many changes wait for the writer.
 func (s *Store) Queued() int { return s.writer.waiting() }
+
+// PackFixes packs fixes as they stand beside a position.
+func PackFixes(list []tracking.KeptFix) []byte { return pack(list) }
+
+// FixesInFile reads all fixes that a file has, by the number of the driver, in order of time.
+func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
+	var list []struct {
+		Driver int64
+		Fixes  []byte
+	}
+	if err := db.Select(&list, `SELECT driver, fixes FROM (SELECT driver, first, fixes FROM fix_blocks
+		UNION ALL SELECT driver, ?, open FROM positions WHERE open IS NOT NULL) ORDER BY driver, first`, endless); err != nil {
+		return nil, err
+	}
+	all := map[int64][]tracking.KeptFix{}
+	for _, r := range list {
+		fixes, err := unpack(r.Fixes)
+		if err != nil {
+			return nil, err
+		}
+		all[r.Driver] = append(all[r.Driver], fixes...)
+	}
+	return all, nil
+}

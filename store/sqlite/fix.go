@@ -1,118 +1,34 @@
 package sqlite
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
 	"iter"
-	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-const (
-	fixColumns = ` time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted`
-
-	insertFix = `INSERT INTO fixes (driver, mark,` + fixColumns + `) VALUES (?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-
-	deleteFixesAfter = `DELETE FROM fixes WHERE driver = ? AND time > ?`
-
-	updateFixMark = `UPDATE fixes SET mark = CASE WHEN mark < 0 THEN -?1 ELSE ?1 END WHERE driver = ?2 AND time = ?3`
-
-	selectFixesBefore = `SELECT mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time < ?
-		ORDER BY time DESC LIMIT ?`
-	selectFixesFrom = `SELECT mark,` + fixColumns + ` FROM fixes WHERE driver = ? AND time >= ?
-		ORDER BY time LIMIT ?`
-
-	// A trip without a start began at the zero time.
-	selectInTrip = `
+// A trip without a start began at the zero time.
+const selectInTrip = `
 SELECT EXISTS (SELECT 1 FROM trips INDEXED BY trips_by_window
 	WHERE app = ? AND driver_id = ? AND covers_until >= ? AND coalesce(started_at, -62135596800000) <= ?
 		AND person = ?)`
-)
-
-type keptFixRow struct {
-	fixRow
-	Mark tracking.FixMark
-}
-
-// kept reads a mark that is below zero once the fix was purged.
-func (r *keptFixRow) kept() tracking.KeptFix {
-	return tracking.KeptFix{Fix: r.fix(), Mark: max(r.Mark, -r.Mark), Purged: r.Mark < 0}
-}
-
-// fixLog is a driver's fixes inside the writer's transaction.
-type fixLog struct {
-	*tx
-	app    int64
-	driver *driverState
-	args   []any
-}
-
-var _ tracking.FixLog = (*fixLog)(nil)
-
-func (l *fixLog) InTrip(t time.Time) (in bool, err error) {
-	ms := t.UnixMilli()
-	err = l.get(&in, selectInTrip, l.app, l.driver.ID, ms, ms, l.driver.Person)
-	return in, err
-}
-
-func (l *fixLog) Before(t time.Time, n int) ([]tracking.KeptFix, error) {
-	return l.kept(selectFixesBefore, t, n)
-}
-
-func (l *fixLog) From(t time.Time, n int) ([]tracking.KeptFix, error) {
-	return l.kept(selectFixesFrom, t, n)
-}
-
-func (l *fixLog) kept(query string, t time.Time, n int) ([]tracking.KeptFix, error) {
-	var rows []keptFixRow
-	if err := l.list(&rows, query, l.driver.Seq, t.UnixMilli(), n); err != nil {
-		return nil, err
-	}
-	list := make([]tracking.KeptFix, len(rows))
-	for i := range rows {
-		list[i] = rows[i].kept()
-	}
-	return list, nil
-}
-
-func (l *fixLog) Put(fixes []tracking.KeptFix) error {
-	for _, f := range fixes {
-		l.args = appendFix(append(l.args[:0], l.driver.Seq, f.Mark), f.Fix)
-		if err := l.exec(insertFix, l.args...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (l *fixLog) Forget(t time.Time) error {
-	return l.exec(deleteFixesAfter, l.driver.Seq, t.UnixMilli())
-}
-
-func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
-	for _, f := range fixes {
-		if err := l.exec(updateFixMark, f.Mark, l.driver.Seq, f.Time.UnixMilli()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 const (
 	insertPosition = `
-INSERT INTO positions (driver, oldest_at, seen_at, skew_least, skew_recent, skew_arrivals, unread, rewrites, tail,
+INSERT INTO positions (driver, oldest_at, seen_at, skew_least, skew_recent, skew_arrivals, unread, rewrites, tail, open,
 	fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_speed, fix_bearing, fix_battery, fix_trusted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	updateSeen = `UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?,
 		rewrites = ? WHERE driver = ?`
 
 	updatePosition = `
 UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?, rewrites = ?,
-	tail = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?,
+	tail = ?, open = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?,
 	fix_battery = ?, fix_trusted = ?
 WHERE driver = ?`
 
@@ -125,6 +41,14 @@ func appendMaybeFix(args []any, f tracking.Fix) []any {
 		return append(args, nil, nil, nil, nil, nil, nil, nil, nil, nil)
 	}
 	return appendFix(args, f)
+}
+
+// packedValue is packed fixes in a column; NULL for none.
+func packedValue(b []byte) any {
+	if len(b) == 0 {
+		return nil
+	}
+	return b
 }
 
 // appendSeen appends the columns of what an arrival says: seen_at, skew_least, skew_recent,
@@ -144,12 +68,13 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 	if old == nil {
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
-	rec, err := b.Record(&fixLog{tx: x, app: app, driver: old}, old.Driver)
+	log := x.fixLog(app, old)
+	rec, err := b.Record(log, old.Driver)
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
 	next := *old
-	next.Position = rec.Driver.Position
+	next.Position, next.open = rec.Driver.Position, log.open
 	if !b.Latest.IsZero() && next.oldest.Int64 > b.Latest.UnixMilli() { // it was forgotten
 		next.oldest = sql.NullInt64{}
 	}
@@ -178,7 +103,7 @@ func (x *tx) putPosition(old, next *driverState) error {
 			oldest = next.oldest.Int64
 		}
 		next.placed = true
-		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail))
+		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail), packedValue(next.open))
 		return x.exec(insertPosition, appendMaybeFix(args, pos.Fix)...)
 	}
 	if next.oldest != old.oldest {
@@ -187,11 +112,11 @@ func (x *tx) putPosition(old, next *driverState) error {
 		}
 	}
 	switch {
+	case pos.Fix != old.Position.Fix || pos.Tail != old.Position.Tail || !bytes.Equal(next.open, old.open):
+		args = append(appendSeen(args, pos), textValue(pos.Tail), packedValue(next.open))
+		return x.exec(updatePosition, append(appendMaybeFix(args, pos.Fix), next.Seq)...)
 	case pos == old.Position:
 		return nil
-	case pos.Fix != old.Position.Fix || pos.Tail != old.Position.Tail:
-		args = append(appendSeen(args, pos), textValue(pos.Tail))
-		return x.exec(updatePosition, append(appendMaybeFix(args, pos.Fix), next.Seq)...)
 	}
 	return x.exec(updateSeen, append(appendSeen(args, pos), next.Seq)...)
 }
@@ -225,26 +150,15 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	return r, nil
 }
 
+// A driver's fixes, those beside the position with every block: from the block that has the first of a
+// window to that which has the last. One statement sees one moment.
 const (
 	selectFixes = `
-SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted
-FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) AND f.mark IN (1, 2)
-	ORDER BY f.time LIMIT ?6`
-	selectFixesNewest = `
-SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted
-FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) AND f.mark IN (1, 2)
-	ORDER BY f.time DESC LIMIT ?6`
-
-	selectKept = `
-SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted, f.mark
-FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) ORDER BY f.time LIMIT ?6`
-	selectKeptNewest = `
-SELECT f.time, f.lng, f.lat, f.event_id, f.accuracy, f.speed, f.bearing, f.battery, f.trusted, f.mark
-FROM drivers d JOIN fixes f ON f.driver = d.seq
-WHERE d.app = ?1 AND d.id = ?2 AND f.time >= ?3 AND f.time <= ?4 AND ?5 IN ('', d.person) ORDER BY f.time DESC LIMIT ?6`
+SELECT p.open, b.fixes FROM drivers d JOIN positions p ON p.driver = d.seq
+LEFT JOIN fix_blocks b INDEXED BY fix_blocks_by_time ON b.driver = d.seq AND b.first <= ?5 AND b.first >= coalesce(
+	(SELECT f.first FROM fix_blocks f WHERE f.driver = d.seq AND f.first <= ?4 ORDER BY f.first DESC LIMIT 1), ?4)
+WHERE d.app = ?1 AND d.id = ?2 AND ?3 IN ('', d.person) ORDER BY b.first`
+	selectFixesNewest = selectFixes + ` DESC`
 
 	fixChunk = 1000
 )
@@ -262,7 +176,13 @@ func (s *Store) Fixes(
 			if r.Limit > 0 {
 				limit = min(limit, left)
 			}
-			chunk, err := s.fixChunk(ctx, app, driver, r.Person, from, to, r.Newest, limit)
+			var chunk []tracking.Fix
+			err := s.readFixes(ctx, app, driver, r, from, to, func(f tracking.KeptFix) bool {
+				if f.Mark.Good() && !f.Purged {
+					chunk = append(chunk, f.Fix)
+				}
+				return len(chunk) < limit
+			})
 			if err != nil {
 				yield(tracking.Fix{}, err)
 				return
@@ -285,65 +205,82 @@ func (s *Store) Fixes(
 	}
 }
 
-// fixChunk reads up to limit good fixes of a window, UTC ms.
-func (s *Store) fixChunk(
-	ctx context.Context, app tracking.AppID, driver tracking.DriverID, person string, from, to int64, newest bool,
-	limit int,
-) (chunk []tracking.Fix, err error) {
-	query := selectFixes
-	if newest {
-		query = selectFixesNewest
-	}
-	err = s.readFixes(ctx, query, app, driver, person, from, to, limit,
-		func(r *keptFixRow) []any { return r.places() }, func(r *keptFixRow) { chunk = append(chunk, r.fix()) })
-	return chunk, err
-}
-
 // KeptFixes implements [tracking.TripReader].
 func (s *Store) KeptFixes(
 	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange,
 ) (list []tracking.KeptFix, err error) {
-	query := selectKept
-	if r.Newest {
-		query = selectKeptNewest
-	}
 	from, to := rows.Window(r)
-	all := func(r *keptFixRow) []any { return append(r.places(), &r.Mark) }
-	err = s.readFixes(ctx, query, app, driver, r.Person, from, to, r.Limit, all, func(r *keptFixRow) {
-		list = append(list, r.kept())
+	err = s.readFixes(ctx, app, driver, r, from, to, func(f tracking.KeptFix) bool {
+		list = append(list, f)
+		return len(list) < r.Limit
 	})
 	return list, err
 }
 
-// places are where the columns of fixColumns go.
-func (r *fixRow) places() []any {
-	return []any{&r.Time, &r.Lng, &r.Lat, &r.EventID, &r.Accuracy, &r.Speed, &r.Bearing, &r.Battery, &r.Trusted}
-}
-
-// readFixes reads fixes of a window, UTC ms, one row after another: places says where its columns
-// go.
+// readFixes reads fixes of a window, UTC ms, until do returns false.
 func (s *Store) readFixes(
-	ctx context.Context, query string, app tracking.AppID, driver tracking.DriverID, person string,
-	from, to int64, limit int, places func(*keptFixRow) []any, add func(*keptFixRow),
+	ctx context.Context, app tracking.AppID, driver tracking.DriverID, r tracking.FixRange, from, to int64,
+	do func(tracking.KeptFix) bool,
 ) error {
+	query := selectFixes
+	if r.Newest {
+		query = selectFixesNewest
+	}
 	n, _ := s.apps.Number(app)
 	return s.read(ctx, func(ctx context.Context) error {
 		st, err := s.statement(ctx, query)
 		if err != nil {
 			return err
 		}
-		rows, err := st.QueryContext(ctx, n, driver, from, to, person, limit)
+		rows, err := st.QueryContext(ctx, n, driver, r.Person, from, to)
 		if err != nil {
 			return err
 		}
-		defer rows.Close()
-		for rows.Next() {
-			var r keptFixRow
-			if err := rows.Scan(places(&r)...); err != nil {
+		return readPacked(rows, r.Newest, from, to, do)
+	})
+}
+
+// readPacked reads what selectFixes or, with newest, selectFixesNewest finds.
+func readPacked(found *sql.Rows, newest bool, from, to int64, do func(tracking.KeptFix) bool) error {
+	defer found.Close()
+	more := true
+	some := func(packed []byte) error {
+		if !newest {
+			return eachPacked(packed, func(f tracking.KeptFix) bool {
+				at := f.Time.UnixMilli()
+				more = at <= to && (at < from || do(f))
+				return more
+			})
+		}
+		list, err := unpack(packed)
+		for i := len(list) - 1; i >= 0 && more; i-- {
+			at := list[i].Time.UnixMilli()
+			more = at >= from && (at > to || do(list[i]))
+		}
+		return err
+	}
+	var open []byte
+	for first := true; more && found.Next(); first = false {
+		var again, fixes sql.RawBytes
+		if err := found.Scan(&again, &fixes); err != nil {
+			return err
+		}
+		if first {
+			open = bytes.Clone(again)
+			if newest {
+				if err := some(open); err != nil {
+					return err
+				}
+			}
+		}
+		if more {
+			if err := some(fixes); err != nil {
 				return err
 			}
-			add(&r)
 		}
-		return rows.Err()
-	})
+	}
+	if err := found.Err(); err != nil || newest || !more {
+		return err
+	}
+	return some(open)
 }

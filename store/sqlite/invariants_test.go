@@ -2,12 +2,14 @@ package sqlite_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
 // invariants lists what does not fit together in a store: half of a step that should be whole.
@@ -132,11 +134,11 @@ var agreements = map[string]string{
 		WHERE e.subject = s.n)`,
 	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*)
 		FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
-	"a driver's oldest fix": `SELECT d.id FROM drivers d JOIN positions p ON p.driver = d.seq
-		WHERE p.oldest_at IS NOT (SELECT min(time) FROM fixes f WHERE f.driver = d.seq AND f.mark > 0)`,
 	"a driver's feed": `SELECT d.id FROM drivers d WHERE d.last_notice <> (SELECT count(*) FROM notices n
 		WHERE n.driver = d.seq)`,
-	"fixes without driver": `SELECT driver FROM fixes WHERE driver NOT IN (SELECT seq FROM drivers)`,
+	"fixes without driver": `SELECT driver FROM fix_blocks WHERE driver NOT IN (SELECT seq FROM drivers)`,
+	"fixes without a newest one": `SELECT driver FROM fix_blocks
+		WHERE driver NOT IN (SELECT driver FROM positions WHERE open IS NOT NULL)`,
 	"a trip's window": `SELECT id FROM trips
 		WHERE covers_until <> CASE WHEN status = 1 THEN 9223372036854775807 ELSE ended_at END`,
 }
@@ -158,6 +160,36 @@ func agree(db *sqlx.DB) error {
 		var ids []string
 		if err := db.Select(&ids, query); err != nil || len(ids) > 0 {
 			return fmt.Errorf("%s disagrees for %q (%v)", what, ids, err)
+		}
+	}
+	return fixesAgree(db)
+}
+
+// fixesAgree checks that the fixes of each driver lie in order of time, and that the oldest is noted.
+func fixesAgree(db *sqlx.DB) error {
+	all, err := sqlite.FixesInFile(db)
+	if err != nil {
+		return err
+	}
+	var placed []struct {
+		Driver int64
+		Oldest sql.NullInt64 `db:"oldest_at"`
+	}
+	if err := db.Select(&placed, `SELECT driver, oldest_at FROM positions`); err != nil {
+		return err
+	}
+	for _, p := range placed {
+		var oldest sql.NullInt64
+		for i, f := range all[p.Driver] {
+			if i > 0 && !f.Time.After(all[p.Driver][i-1].Time) {
+				return fmt.Errorf("the fix of driver %d at %v is out of order", p.Driver, f.Time)
+			}
+			if !f.Purged && !oldest.Valid {
+				oldest = sql.NullInt64{Int64: f.Time.UnixMilli(), Valid: true}
+			}
+		}
+		if p.Oldest != oldest {
+			return fmt.Errorf("the oldest fix of driver %d is of %v, and is noted as of %v", p.Driver, oldest, p.Oldest)
 		}
 	}
 	return nil

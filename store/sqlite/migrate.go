@@ -106,7 +106,7 @@ func step(ctx context.Context, db *sqlx.DB, script string, version int) (err err
 			return err
 		}
 	}
-	if redo := (map[int]func(context.Context, *sqlx.Tx) error{7: listAll, 10: findAll})[version]; redo != nil {
+	if redo := (map[int]func(context.Context, *sqlx.Tx) error{7: listAll, 10: findAll, 11: packAll})[version]; redo != nil {
 		if err := redo(ctx, tx); err != nil {
 			return err
 		}

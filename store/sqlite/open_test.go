@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -446,6 +447,18 @@ func migrated(t testing.TB, more ...string) fs.FS {
 	}
 	for i, script := range more {
 		dir[fmt.Sprintf("migrations/%04d_more.sql", len(names)+i+1)] = &fstest.MapFile{Data: []byte(script)}
+	}
+	return dir
+}
+
+// migratedUntil is the embedded migrations that lead to a version.
+func migratedUntil(t testing.TB, version int) fs.FS {
+	t.Helper()
+	dir := migrated(t).(fstest.MapFS)
+	for name := range dir {
+		if path.Base(name) > fmt.Sprintf("%04d_~", version) {
+			delete(dir, name)
+		}
 	}
 	return dir
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"math"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -104,10 +103,8 @@ func (x *tx) purge(b tracking.Before, p *tracking.Purged) (err error) {
 }
 
 const (
-	selectErased      = `SELECT driver FROM erased ORDER BY driver LIMIT 1`
-	deleteErased      = `DELETE FROM erased WHERE driver = ?`
-	deleteErasedFixes = `DELETE FROM fixes WHERE driver = ? AND time IN (SELECT time FROM fixes WHERE driver = ?
-		ORDER BY time LIMIT ?)`
+	selectErased        = `SELECT driver FROM erased ORDER BY driver LIMIT 1`
+	deleteErased        = `DELETE FROM erased WHERE driver = ?`
 	deleteErasedNotices = `DELETE FROM notices WHERE driver = ? AND id IN (SELECT id FROM notices WHERE driver = ?
 		ORDER BY id LIMIT ?)`
 )
@@ -119,16 +116,15 @@ func (x *tx) purgeErased(limit int, p *tracking.Purged) error {
 		if found, err := x.find(&driver, selectErased); err != nil || !found {
 			return err
 		}
-		for _, step := range []struct {
-			query string
-			count *int
-		}{{deleteErasedFixes, &p.Fixes}, {deleteErasedNotices, &p.Notices}} {
-			n, err := x.changed(step.query, driver, driver, limit-p.Total())
-			if err != nil {
-				return err
-			}
-			*step.count += n
+		n, err := x.dropFixes(driver, limit-p.Total())
+		if err != nil {
+			return err
 		}
+		p.Fixes += n
+		if n, err = x.changed(deleteErasedNotices, driver, driver, limit-p.Total()); err != nil {
+			return err
+		}
+		p.Notices += n
 		if p.Total() == limit { // there may be more
 			return nil
 		}
@@ -137,6 +133,12 @@ func (x *tx) purgeErased(limit int, p *tracking.Purged) error {
 		}
 	}
 	return nil
+}
+
+// dropFixes removes the oldest fixes of a driver who is deleted, and tells how many.
+func (x *tx) dropFixes(driver int64, limit int) (n int, err error) {
+	l := x.fixLog(0, &driverState{Driver: tracking.Driver{Seq: driver}})
+	return l.purge(endless, endless, limit)
 }
 
 func (x *tx) purgeNotices(before int64, limit int, p *tracking.Purged) error {
@@ -162,110 +164,96 @@ func (x *tx) purgeNotices(before int64, limit int, p *tracking.Purged) error {
 
 const (
 	selectOldest = `
-SELECT d.app, d.id, p.driver FROM positions p INDEXED BY positions_by_oldest JOIN drivers d ON d.seq = p.driver
+SELECT d.app, d.id FROM positions p INDEXED BY positions_by_oldest JOIN drivers d ON d.seq = p.driver
 WHERE p.oldest_at IS NOT NULL AND p.oldest_at < ? ORDER BY p.oldest_at LIMIT 1`
-
-	// The fixes after one with a closed mark are judged by it alone, or together with the good one
-	// before it.
-	selectTurn = `SELECT time, abs(mark) AS mark FROM fixes
-		WHERE driver = ? AND time < ? AND abs(mark) IN (1, 5, 6) ORDER BY time DESC LIMIT 1`
-	selectGoodBefore = `SELECT time FROM fixes WHERE driver = ? AND time < ? AND abs(mark) IN (1, 2, 6)
-		ORDER BY time DESC LIMIT 1`
-	deleteUnseen = `DELETE FROM fixes WHERE driver = ? AND time < ? AND mark < 0`
-	deleteOld    = `DELETE FROM fixes WHERE driver = ? AND time IN (SELECT time FROM fixes
-		WHERE driver = ? AND time < ? AND mark > 0 ORDER BY time LIMIT ?)`
-	hideOld = `UPDATE fixes SET mark = -mark WHERE driver = ? AND time IN (SELECT time FROM fixes
-		WHERE driver = ? AND time < ? AND mark > 0 ORDER BY time LIMIT ?)`
-	deleteAll     = `DELETE FROM fixes WHERE driver = ?`
-	selectNewLast = `SELECT min(time) FROM fixes WHERE driver = ? AND mark > 0`
 )
 
 // purgeFixes goes from driver to driver, the one with the oldest fix first.
 func (x *tx) purgeFixes(before int64, limit int, p *tracking.Purged) error {
 	for p.Fixes < limit {
 		var r struct {
-			App    int64
-			ID     tracking.DriverID
-			Driver int64
+			App int64
+			ID  tracking.DriverID
 		}
 		found, err := x.find(&r, selectOldest, before)
 		if err != nil || !found {
 			return err
 		}
-		turn, err := x.judgedFrom(r.Driver, before)
+		k := driverKey{r.App, r.ID}
+		d, err := x.driver(k)
 		if err != nil {
 			return err
 		}
-		if err := x.exec(deleteUnseen, r.Driver, turn); err != nil {
+		log := x.fixLog(r.App, d)
+		turn, err := log.judgedFrom(before)
+		if err != nil {
 			return err
 		}
-		for _, step := range []struct {
-			query string
-			until int64
-		}{{deleteOld, turn}, {hideOld, before}} {
-			n, err := x.changed(step.query, r.Driver, r.Driver, step.until, limit-p.Fixes)
-			if err != nil {
-				return err
-			}
-			if p.Fixes += n; p.Fixes == limit {
-				break
-			}
+		n, err := log.purge(turn, before, limit-p.Fixes)
+		if err != nil {
+			return err
 		}
-		if err := x.aged(driverKey{r.App, r.ID}, before); err != nil {
+		p.Fixes += n
+		if err := log.aged(k, before); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// judgedFrom is the time (UTC ms) of the oldest fix that those from before on are judged by.
-func (x *tx) judgedFrom(driver, before int64) (int64, error) {
-	var last struct {
-		Time int64
-		Mark tracking.FixMark
-	}
-	found, err := x.find(&last, selectTurn, driver, before)
-	switch {
-	case err != nil:
-		return 0, err
-	case !found:
-		return math.MinInt64, nil
-	case last.Mark != tracking.MarkGood:
-		return last.Time, nil
-	}
-	turn := last.Time
-	_, err = x.find(&turn, selectGoodBefore, driver, last.Time)
+// judgedFrom is the time (UTC ms) of the oldest fix that those from before on are judged by: those after
+// one with a closed mark are judged by it alone, or together with the good one before it.
+func (l *fixLog) judgedFrom(before int64) (turn int64, err error) {
+	turn = atOnce
+	closed := false
+	err = l.back(before, func(f tracking.KeptFix) bool {
+		good := f.Mark.Good() || f.Mark == tracking.MarkForgotten
+		switch {
+		case closed && good:
+			turn = f.Time.UnixMilli()
+			return false
+		case closed:
+			return true
+		case f.Mark == tracking.MarkGood, f.Mark == tracking.MarkLost, f.Mark == tracking.MarkForgotten:
+			turn, closed = f.Time.UnixMilli(), true
+			return f.Mark == tracking.MarkGood
+		}
+		return true
+	})
 	return turn, err
 }
 
 // aged notes a driver's oldest fix anew, and takes his position away once its fix is gone, of those
 // before a time (UTC ms).
-func (x *tx) aged(k driverKey, before int64) error {
-	d, err := x.driver(k)
-	if err != nil || d == nil {
-		return err
-	}
-	next := *d
+func (l *fixLog) aged(k driverKey, before int64) error {
+	next := *l.driver
 	next.oldest = sql.NullInt64{}
-	if err := x.get(&next.oldest, selectNewLast, d.Seq); err != nil {
+	err := l.ahead(atOnce, func(f tracking.KeptFix) bool {
+		next.oldest = sql.NullInt64{Int64: f.Time.UnixMilli(), Valid: !f.Purged}
+		return f.Purged
+	})
+	if err != nil {
 		return err
 	}
 	if next.oldest.Valid {
 		before = min(before, next.oldest.Int64)
+	} else {
+		next.oldest = sql.NullInt64{}
 	}
 	var empty bool
-	next.Position, empty, err = d.Position.Purged(&fixLog{tx: x, app: k.app, driver: d}, fromMillis(before))
+	next.Position, empty, err = l.driver.Position.Purged(l, fromMillis(before))
 	if err != nil {
 		return err
 	}
 	if empty {
-		if err := x.exec(deleteAll, d.Seq); err != nil {
+		if err := l.clear(); err != nil {
 			return err
 		}
 	}
-	if err := x.putPosition(d, &next); err != nil {
+	next.open = l.open
+	if err := l.putPosition(l.driver, &next); err != nil {
 		return err
 	}
-	x.setDriver(k, &next)
+	l.setDriver(k, &next)
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -22,15 +21,10 @@ const (
 	selectCodeShared  = `SELECT EXISTS (SELECT 1 FROM invites INDEXED BY invites_by_code
 		WHERE code_hash = ? AND code_expires_at > ? AND created_at < ? AND driver <> ?)`
 	selectRequestThere = `SELECT EXISTS (SELECT 1 FROM requests WHERE driver = ? AND tracking_id = ?)`
-	selectLastFix      = `SELECT max(time) FROM fixes WHERE driver = ?`
 	insertFile         = `INSERT INTO files (app, id, task, type, put_at, loose, data) VALUES (?, ?, ?, ?, ?, ?, ?)`
 	restoreDelivery    = `INSERT INTO deliveries (subject, outbox, state, event, app, attempts, retry_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?)`
-
-	fixesAtOnce = 64
 )
-
-var insertManyFixes = insertFix + strings.Repeat(`, (?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`, fixesAtOnce-1)
 
 // Restore implements [tracking.Store].
 func (s *Store) Restore(ctx context.Context, r tracking.Restoring) error {
@@ -218,49 +212,34 @@ func (x *tx) restoreFixes(app int64, list []tracking.Row) (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	var last sql.NullInt64
-	if err := x.get(&last, selectLastFix, d.Seq); err != nil {
+	log := x.fixLog(app, d)
+	kept, err := unpack(d.open)
+	if err != nil {
 		return 0, err
 	}
-	next := *d
-	args := make([]any, 0, 11*fixesAtOnce)
+	next, there := *d, len(kept)
 	for _, row := range list {
 		f, ok := row.Value.(tracking.FixRow)
 		if !ok || f.DriverID != first.DriverID || row.App != list[0].App {
 			break
 		}
-		ms := f.Time.UnixMilli()
-		if last.Valid && ms <= last.Int64 {
+		if len(kept) > 0 && !f.Time.After(kept[len(kept)-1].Time) {
 			return 0, rows.VersionConflict(tracking.KindDriver, f.DriverID)
 		}
-		last = sql.NullInt64{Int64: ms, Valid: true}
-		mark := f.Mark
-		if f.Purged {
-			mark = -mark
-		} else if !next.oldest.Valid || ms < next.oldest.Int64 {
-			next.oldest = last
-		}
-		args = appendFix(append(args, d.Seq, mark), f.Fix)
-		if n++; n%fixesAtOnce == 0 {
-			if err := x.exec(insertManyFixes, args...); err != nil {
-				return 0, err
-			}
-			args = args[:0]
+		kept = append(kept, f.KeptFix)
+		if ms := f.Time.UnixMilli(); !f.Purged && (!next.oldest.Valid || ms < next.oldest.Int64) {
+			next.oldest = sql.NullInt64{Int64: ms, Valid: true}
 		}
 	}
-	for ; len(args) > 0; args = args[11:] {
-		if err := x.exec(insertFix, args[:11]...); err != nil {
-			return 0, err
-		}
+	if err := log.Put(kept[there:]); err != nil {
+		return 0, err
 	}
-	if next.oldest == d.oldest {
-		return n, nil
-	}
+	next.open = log.open
 	if err := x.putPosition(d, &next); err != nil {
 		return 0, err
 	}
 	x.setDriver(driverKey{app, first.DriverID}, &next)
-	return n, nil
+	return len(kept) - there, nil
 }
 
 func (x *tx) restoreNotice(app int64, v tracking.Notice) error {

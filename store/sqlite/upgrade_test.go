@@ -316,7 +316,7 @@ func TestUpgradeOfTerms(t *testing.T) {
 		}
 		return svc
 	}
-	s := open(t, path, nil)
+	s := open(t, path, sqlite.Options{}.WithMigrations(migratedUntil(t, 9)))
 	task, err := service(s).CreateTask(t.Context(), tracking.NewTask{
 		Type: tracking.TypeDrop, OrderID: "A ١٢٣٤", Drop: &tracking.Place{
 			LngLat: &tracking.LngLat{Lng: 1, Lat: 2}, Customer: &tracking.Contact{Name: "Noor", Mobile: "٠٣٠ ٧٧٨٨"},
@@ -328,8 +328,7 @@ func TestUpgradeOfTerms(t *testing.T) {
 	closeStore(t, s)
 	db := raw(t, path)
 	db.MustExec(`INSERT INTO task_terms (task_terms) VALUES ('delete-all');
-		INSERT INTO task_terms (rowid, terms) SELECT place, app || 'wa ' || app || 'w١٢٣٤' FROM tasks;
-		PRAGMA user_version = 9`)
+		INSERT INTO task_terms (rowid, terms) SELECT place, app || 'wa ' || app || 'w١٢٣٤' FROM tasks`)
 	db.Close()
 
 	s = open(t, path, nil)

@@ -1,0 +1,2 @@
+-- They are in blocks since version 11.
+DROP TABLE fixes;
