@@ -55,10 +55,10 @@ func primary(err error) int { return code(err) & 0xff }
 
 func isConstraint(err error) bool { return primary(err) == codes.SQLITE_CONSTRAINT }
 
-// isDamage reports whether the file does not hold what SQLite wrote.
+// isDamage reports whether the file does not hold what SQLite wrote, or we did.
 func isDamage(err error) bool {
 	c := primary(err)
-	return c == codes.SQLITE_CORRUPT || c == codes.SQLITE_NOTADB
+	return c == codes.SQLITE_CORRUPT || c == codes.SQLITE_NOTADB || errors.Is(err, errPacked)
 }
 
 // stopsWriting reports whether nothing may be written after this error until the store is reopened.
@@ -78,7 +78,9 @@ func stopsWriting(err error) bool {
 // statement alone.
 func endsTransaction(err error) bool {
 	switch primary(err) {
-	case 0, codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR:
+	case 0:
+		return isDamage(err)
+	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR:
 		return false
 	}
 	return true

@@ -187,26 +187,36 @@ func (l *fixLog) Put(fixes []tracking.KeptFix) error {
 	if fixes = fixes[late:]; len(fixes) == 0 {
 		return nil
 	}
-	list, err := unpack(l.open)
+	p, err := packBehind(l.open, len(fixes))
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 || list[len(list)-1].Time.Before(fixes[0].Time) {
-		l.open, _, err = packMore(l.open, fixes, math.MaxInt)
-		list = append(list, fixes...)
+	if len(l.open) > 0 && fixes[0].Time.UnixMilli() < p.at { // it comes between open ones
+		list, err := unpack(l.open)
+		if err != nil {
+			return err
+		}
+		p, fixes = packer{}, merge(list, fixes)
+	}
+	first, older := min(opened, fixes[0].Time.UnixMilli()), 0
+	for _, f := range fixes {
+		older = len(p.packed)
+		p.add(f)
+	}
+	if len(p.packed) <= openBytes {
+		l.open = p.packed
+		return nil
+	}
+	if older <= blockBytes {
+		err = l.exec(insertBlock, l.driver.Seq, first, p.packed[:older])
 	} else {
-		list = merge(list, fixes)
-		l.open = pack(list)
+		var list []tracking.KeptFix
+		if list, err = unpack(p.packed[:older]); err == nil {
+			err = l.putBlocks(list, blockBytes)
+		}
 	}
-	if err != nil || len(l.open) <= openBytes {
-		return err
-	}
-	newest := len(list) - 1
-	if err := l.putBlocks(list[:newest], blockBytes); err != nil {
-		return err
-	}
-	l.open = pack(list[newest:])
-	return nil
+	l.open = pack(fixes[len(fixes)-1:])
+	return err
 }
 
 // closeAll leaves no fix open, as the position that they stand beside is to go.
@@ -222,10 +232,7 @@ func (l *fixLog) closeAll() error {
 // putBlocks writes fixes as blocks of up to so many bytes.
 func (l *fixLog) putBlocks(list []tracking.KeptFix, limit int) error {
 	for len(list) > 0 {
-		packed, rest, err := packMore(nil, list, limit)
-		if err != nil {
-			return err
-		}
+		packed, rest := packUpTo(list, limit)
 		if err := l.exec(insertBlock, l.driver.Seq, list[0].Time.UnixMilli(), packed); err != nil {
 			return err
 		}
@@ -239,10 +246,7 @@ func (l *fixLog) replace(b block, list []tracking.KeptFix, limit int) error {
 	if len(list) == 0 {
 		return l.exec(deleteBlock, b.N)
 	}
-	packed, rest, err := packMore(nil, list, limit)
-	if err != nil {
-		return err
-	}
+	packed, rest := packUpTo(list, limit)
 	if err := l.exec(updateBlock, list[0].Time.UnixMilli(), packed, b.N); err != nil {
 		return err
 	}
@@ -444,46 +448,44 @@ func packAll(ctx context.Context, tx *sqlx.Tx) error {
 	}
 	var (
 		driver = int64(math.MinInt64)
-		list   []tracking.KeptFix // of it, to be packed
-		packed []byte             // and those that are, up to a block
-		first  int64              // when the first of these was, UTC ms
+		list   []tracking.KeptFix // of it, that are not packed
 	)
-	// some packs but the last one, which is to be open; of somebody who is deleted all at the end.
-	some := func(n int) (err error) {
-		for rest := list[:n]; len(rest) > 0; {
-			if len(packed) == 0 {
-				first = rest[0].Time.UnixMilli()
-			}
-			if packed, rest, err = packMore(packed, rest, blockBytes); err != nil || len(rest) == 0 {
-				break
-			}
-			if _, err = tx.ExecContext(ctx, insertBlock, driver, first, packed); err != nil {
-				break
-			}
-			packed = nil
-		}
-		list = list[n:]
+	block := func(packed []byte) error {
+		_, err := tx.ExecContext(ctx, insertBlock, driver, list[0].Time.UnixMilli(), packed)
 		return err
 	}
-	end := func() error {
+	full := func() error {
+		for {
+			packed, rest := packUpTo(list, blockBytes)
+			if len(rest) == 0 {
+				return nil
+			}
+			if err := block(packed); err != nil {
+				return err
+			}
+			list = rest
+		}
+	}
+	end := func() error { // what is left is less than a block
 		if len(list) == 0 {
 			return nil
 		}
-		r, err := tx.ExecContext(ctx, openPacked, pack(list), driver)
+		newest := len(list) - 1
+		r, err := tx.ExecContext(ctx, openPacked, pack(list[newest:]), driver)
 		if err != nil {
 			return err
 		}
-		if opened, err := r.RowsAffected(); err != nil {
+		opened, err := r.RowsAffected()
+		if err != nil {
 			return err
-		} else if opened == 0 {
-			if err := some(len(list)); err != nil {
-				return err
-			}
 		}
-		if len(packed) > 0 {
-			_, err = tx.ExecContext(ctx, insertBlock, driver, first, packed)
+		if opened == 0 { // the driver is deleted, and has no position
+			newest++
 		}
-		list, packed = nil, nil
+		if newest > 0 {
+			err = block(pack(list[:newest]))
+		}
+		list = list[:0]
 		return err
 	}
 	for at := int64(math.MinInt64); ; {
@@ -491,8 +493,14 @@ func packAll(ctx context.Context, tx *sqlx.Tx) error {
 		if err := tx.SelectContext(ctx, &rows, selectUnpacked, driver, at); err != nil {
 			return err
 		}
+		if len(rows) == 0 {
+			return end()
+		}
 		for _, r := range rows {
 			if r.Driver != driver {
+				if err := full(); err != nil {
+					return err
+				}
 				if err := end(); err != nil {
 					return err
 				}
@@ -500,10 +508,7 @@ func packAll(ctx context.Context, tx *sqlx.Tx) error {
 			driver, at = r.Driver, r.Time.Int64
 			list = append(list, tracking.KeptFix{Fix: r.fix(), Mark: max(r.Mark, -r.Mark), Purged: r.Mark < 0})
 		}
-		if len(rows) == 0 {
-			return end()
-		}
-		if err := some(len(list) - 1); err != nil {
+		if err := full(); err != nil {
 			return err
 		}
 	}

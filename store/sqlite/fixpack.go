@@ -224,27 +224,40 @@ func firstPacked(b []byte) (int64, error) {
 	return s.at, err
 }
 
-// packMore adds fixes behind packed ones as long as there is room in limit bytes, but one at least where
-// there was none, and returns those that have found none.
-func packMore(b []byte, list []tracking.KeptFix, limit int) (packed []byte, rest []tracking.KeptFix, err error) {
-	var s packState
+// packer packs fixes behind those that it has.
+type packer struct {
+	packState
+	packed []byte
+}
+
+// packBehind is a packer that has these, with room for n more. It does not change them.
+func packBehind(b []byte, n int) (p packer, err error) {
 	for left := b; len(left) > 0; {
-		if left, _, _, err = s.next(left); err != nil {
-			return nil, nil, err
+		if left, _, _, err = p.next(left); err != nil {
+			return p, err
 		}
 	}
-	packed = append(make([]byte, 0, min(limit, len(b)+16*len(list))+64), b...)
+	p.packed = append(make([]byte, 0, len(b)+16*n+32), b...)
+	return p, nil
+}
+
+func (p *packer) add(f tracking.KeptFix) { p.packed = p.append(p.packed, f) }
+
+// packUpTo packs fixes that lie in order of time as long as there is room in limit bytes, but one at
+// least, and returns those that have found none.
+func packUpTo(list []tracking.KeptFix, limit int) (packed []byte, rest []tracking.KeptFix) {
+	var p packer
 	for i, f := range list {
-		full := packed
-		if packed = s.append(packed, f); len(packed) > limit && len(full) > 0 {
-			return full, list[i:], nil
+		full := p.packed
+		if p.add(f); i > 0 && len(p.packed) > limit {
+			return full, list[i:]
 		}
 	}
-	return packed, nil, nil
+	return p.packed, nil
 }
 
 // pack packs fixes that lie in order of time.
 func pack(list []tracking.KeptFix) []byte {
-	b, _, _ := packMore(nil, list, math.MaxInt) // an error is one of what was there
+	b, _ := packUpTo(list, math.MaxInt)
 	return b
 }
