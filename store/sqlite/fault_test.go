@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -315,5 +316,43 @@ func TestIndexCannotBeFilled(t *testing.T) {
 	}
 	if err := s.Health(); err != nil {
 		t.Errorf("Health: %v", err)
+	}
+}
+
+// TestDamagedFixes has packed fixes that do not unpack: whoever meets them is told, and nothing more is
+// written.
+func TestDamagedFixes(t *testing.T) {
+	for name, meet := range map[string]func(s *sqlite.Store) error{
+		"read": func(s *sqlite.Store) error {
+			_, err := s.KeptFixes(t.Context(), app, "d", tracking.FixRange{Limit: 1})
+			return err
+		},
+		"written": func(s *sqlite.Store) error {
+			_, err := s.RecordFixes(t.Context(), app, tracking.FixBatch{
+				DriverID: "d", SeenAt: start, Fixes: []tracking.Fix{{Time: start, LngLat: tracking.LngLat{Lng: 1, Lat: 2}}},
+			})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "tracking.db")
+			s := open(t, path, nil)
+			cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: start}}}
+			if _, err := s.Commit(t.Context(), app, cs); err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+			db := raw(t, path)
+			db.MustExec(`INSERT INTO positions (driver, open) SELECT seq, x'ff' FROM drivers`)
+			db.Close()
+			s = open(t, path, &sqlite.Options{Logger: slog.New(slog.DiscardHandler)})
+			defer s.Close()
+			if err := meet(s); !errors.Is(err, tracking.ErrUnavailable) {
+				t.Errorf("got error %v", err)
+			}
+			if err := s.Health(); !errors.Is(err, sqlite.ErrDamaged) {
+				t.Errorf("Health: %v", err)
+			}
+		})
 	}
 }

@@ -2,12 +2,14 @@ package sqlite_test
 
 import (
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
 // cloneDriver copies a driver of a file of version 1 under another id, with position and fixes.
@@ -184,5 +186,92 @@ func TestUpgradedPositionIsPurged(t *testing.T) {
 	near, _, err := s.Drivers(t.Context(), tracking.DefaultApp, byPlace)
 	if err != nil || len(near) > 0 {
 		t.Errorf("found by position: %v, %v", near, err)
+	}
+}
+
+// TestUpgradePacksFixes brings a file of version 10 over, in which each fix is a row: of one driver with
+// many and some purged, one with a single one, one without a position whose fixes are all purged, and
+// one who is deleted. All of it is there, in order, and purges go on.
+func TestUpgradePacksFixes(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithMigrations(migratedUntil(t, 10)))
+	commitTask(t, s, "a") // makes the application number 1
+	closeStore(t, s)
+	db := raw(t, path)
+	for _, q := range []string{
+		`INSERT INTO drivers (seq, app, id, version, name, mobile, email, available, silent, token_generation, created_at)
+			SELECT value, 1, 'd' || value, 1, '', '', '', 1, 0, 0, 1710057600000 FROM json_each('[1, 2, 3]')`,
+		`INSERT INTO erased (driver) VALUES (4)`,
+		`WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 3499)
+			INSERT INTO fixes (driver, time, mark, lng, lat, event_id, accuracy, speed, bearing, battery, trusted)
+			SELECT driver, 1710057600000 + 4999 * i, iif(i < 40 AND driver <> 2 OR driver = 3, -1, 1) * (1 + i % 6), 80.1 + i / 7e4, i / 1e4,
+				iif(i % 9, '', 'event ' || i), iif(i % 3, 5.0, NULL), iif(i % 5, i / 10.0, NULL), NULL, 0.5, i % 7 = 0
+			FROM n, (SELECT value AS driver, value % 2 * 50 + iif(value = 1, 3400, 0) AS last FROM json_each('[1, 2, 3, 4]'))
+			WHERE i <= last OR driver = 4 AND i < 1200`,
+		`INSERT INTO positions (driver, seen_at, oldest_at, fix_time, fix_lng, fix_lat, fix_event_id, fix_trusted)
+			SELECT driver, max(time), min(iif(mark > 0, time, NULL)), max(time), lng, lat, event_id, trusted
+			FROM fixes WHERE driver < 3 GROUP BY driver HAVING count(*) > 0`,
+		`UPDATE positions SET tail = '?'`,
+	} {
+		if _, err := db.Exec(q); err != nil {
+			t.Fatalf("%v\n%s", err, q)
+		}
+	}
+	var rows []struct {
+		Driver, Time, Mark                int64
+		Lng, Lat                          float64
+		EventID                           string `db:"event_id"`
+		Accuracy, Speed, Bearing, Battery *float64
+		Trusted                           bool
+	}
+	if err := db.Select(&rows, `SELECT * FROM fixes ORDER BY driver, time`); err != nil {
+		t.Fatal(err)
+	}
+	reading := func(v *float64) tracking.Reading {
+		if v == nil {
+			return tracking.Reading{}
+		}
+		return tracking.Known(*v)
+	}
+	want, seen := map[int64][]tracking.KeptFix{}, 0
+	for _, r := range rows {
+		if r.Mark > 0 {
+			seen++
+		}
+		want[r.Driver] = append(want[r.Driver], tracking.KeptFix{
+			Mark: tracking.FixMark(max(r.Mark, -r.Mark)), Purged: r.Mark < 0, Fix: tracking.Fix{
+				LngLat: tracking.LngLat{Lng: r.Lng, Lat: r.Lat}, Time: time.UnixMilli(r.Time).UTC(), EventID: r.EventID,
+				Accuracy: reading(r.Accuracy), Speed: reading(r.Speed), Bearing: reading(r.Bearing), Battery: reading(r.Battery),
+				Trusted: r.Trusted,
+			},
+		})
+	}
+	if len(want[1]) < 3000 || len(want[2]) != 1 || len(want[3]) < 2 || len(want[4]) < 1001 {
+		t.Fatal("the file does not hold what is tested")
+	}
+	db.Close()
+
+	s = open(t, path, nil)
+	defer closeStore(t, s)
+	reader, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := sqlite.FixesInFile(reader)
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Fatalf("error %v (-want +got):\n%s", err, d)
+	}
+	for i, id := range []tracking.DriverID{"d1", "d2", "d3"} {
+		list, err := s.KeptFixes(t.Context(), app, id, tracking.FixRange{Limit: 10000})
+		if d := cmp.Diff(want[int64(i+1)], list); err != nil || d != "" {
+			t.Errorf("%s: error %v (-want +got):\n%s", id, err, d)
+		}
+	}
+	p, err := s.Purge(t.Context(), tracking.Before{Fixes: start.AddDate(1, 0, 0), Limit: 100000})
+	if err != nil || p.Fixes != seen {
+		t.Errorf("purged %d, want %d; error %v", p.Fixes, seen, err)
+	}
+	if got, err = sqlite.FixesInFile(reader); err != nil || len(got[1])+len(got[2])+len(got[4]) > 0 {
+		t.Errorf("%d, %d and %d fixes are left, error %v", len(got[1]), len(got[2]), len(got[4]), err)
 	}
 }
