@@ -223,11 +223,12 @@ func (x *tx) restoreFixes(app int64, list []tracking.Row) (n int, err error) {
 		if !ok || f.DriverID != first.DriverID || row.App != list[0].App {
 			break
 		}
-		if len(kept) > 0 && !f.Time.After(kept[len(kept)-1].Time) {
+		ms := f.Time.UnixMilli()
+		if len(kept) > 0 && ms <= kept[len(kept)-1].Time.UnixMilli() {
 			return 0, rows.VersionConflict(tracking.KindDriver, f.DriverID)
 		}
 		kept = append(kept, f.KeptFix)
-		if ms := f.Time.UnixMilli(); !f.Purged && (!next.oldest.Valid || ms < next.oldest.Int64) {
+		if !f.Purged && (!next.oldest.Valid || ms < next.oldest.Int64) {
 			next.oldest = sql.NullInt64{Int64: ms, Valid: true}
 		}
 	}

@@ -43,6 +43,10 @@
 // synced at every commit (synchronous=FULL); where the system has fdatasync(2) it is used instead
 // of fsync(2), which [driver.Fdatasync] switches for the whole process.
 //
+// A driver's fixes are packed: the newest beside his position, those before in blocks that are not
+// written again but for late fixes and purges. One takes about 14 bytes of the file for good, and in
+// batches of 1, 10 and 100 from 64 callers about 850, 200 and 55 bytes written to the disk.
+//
 // A change whose commit failed may or may not be in the file: it is answered ErrUnavailable, the
 // code whose outcome is unknown. A full disk is such an error; reads go on, and writing resumes by
 // itself once there is space. After a failed fsync nothing more is written until the store is

@@ -67,6 +67,15 @@ var lines = []line{
 		"SQLite: durable fixes, 1,000 callers", "append + fdatasync in the same groups",
 		side{sqlite + "Fixes/1000", "fixes/s"}, side{sqlite + "Append/1000", "fixes/s"}, "≥ 0.5",
 	},
+	{
+		"SQLite: durable fixes, 64 callers, each 10", "append + fdatasync in the same groups",
+		side{sqlite + "FixBatches/10", "fixes/s"}, side{sqlite + "FixBatches/10_append", "fixes/s"}, "",
+	},
+	{"the processor time of one of these", "", side{sqlite + "FixBatches/10", "cpu-µs/fix"}, side{}, "≤ 4 µs"},
+	{"the same, each 100", "", side{sqlite + "FixBatches/100", "cpu-µs/fix"}, side{}, "≤ 1.5 µs"},
+	{"written to disk for a fix, one by one", "", side{sqlite + "FixBatches/1", "written-B/fix"}, side{}, "≤ 1,500 B"},
+	{"the same, each 10", "", side{sqlite + "FixBatches/10", "written-B/fix"}, side{}, "≤ 300 B"},
+	{"the same, each 100", "", side{sqlite + "FixBatches/100", "written-B/fix"}, side{}, "≤ 60 B"},
 	{"SQLite: a kept fix in the file", "", side{sqlite + "FixSize", "bytes/fix"}, side{}, "≤ 16 B"},
 	{"SQLite: durable creates, 64 callers", "", side{sqlite + "Create/64", "tasks/s"}, side{}, ""},
 	{
