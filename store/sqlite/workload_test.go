@@ -225,12 +225,16 @@ func (w *workload) welcome(ctx context.Context, driver tracking.DriverID, at tra
 	w.told(err)
 }
 
+// blocksSoon is an event id so long that a few fixes fill a block.
+var blocksSoon = strings.Repeat("e", 150)
+
 func (w *workload) fixes(ctx context.Context, driver tracking.DriverID, at tracking.LngLat) {
 	var batch []tracking.Fix
 	for n := range 1 + w.rand.IntN(3) {
 		p := tracking.LngLat{Lng: at.Lng + w.rand.Float64()/1000, Lat: at.Lat + w.rand.Float64()/1000}
 		batch = append(batch, tracking.Fix{
 			LngLat: p, Time: w.now.Add(time.Duration(n-3) * 100 * time.Millisecond), Accuracy: tracking.Known(5),
+			EventID: blocksSoon,
 		})
 	}
 	w.rand.Shuffle(len(batch), func(i, j int) { batch[i], batch[j] = batch[j], batch[i] })
