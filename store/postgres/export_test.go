@@ -42,6 +42,12 @@ func (o Options) Looking(most int) *Options {
 // Terms are what a task is found by, as they stand in its row.
 func Terms(t *tracking.Task) string { return *arrayValue(rows.Terms(t, allTerms)) }
 
+// How events are given their places.
+const (
+	OneStretch  = oneStretch
+	PlaceEvents = placeEvents
+)
+
 // CellOf is the cell of a place.
 func CellOf(p tracking.LngLat) int64 { return cellOf(p) }
 

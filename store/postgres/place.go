@@ -15,11 +15,18 @@ const (
 INSERT INTO tracking.places (app, last) VALUES ($1, 0)
 ON CONFLICT (app) DO UPDATE SET last = places.last`
 
+	// Before the server knows how many events there are it would compare all with all. Those that have no
+	// place are in one stretch of the key, which is read once and hashed or merged.
+	oneStretch = `
+SELECT set_config('enable_nestloop', 'off', true), set_config('enable_seqscan', 'off', true),
+	set_config('enable_bitmapscan', 'off', true)`
+
 	placeEvents = `
 UPDATE tracking.events e SET place = p.last + o.rank
 FROM (SELECT n, row_number() OVER (ORDER BY n) AS rank FROM tracking.events
 	WHERE app = $1 AND place IS NULL ORDER BY n LIMIT $2) o, tracking.places p
-WHERE e.app = $1 AND e.n = o.n AND p.app = $1`
+WHERE e.app = $1 AND e.n = o.n AND p.app = $1
+	AND e.n >= (SELECT min(n) FROM tracking.events WHERE app = $1 AND place IS NULL)`
 
 	updatePlaces = `
 UPDATE tracking.places SET last = greatest(last, (SELECT max(place) FROM tracking.events WHERE app = $1 AND place IS NOT NULL))
@@ -37,6 +44,7 @@ func (s *Store) place(ctx context.Context, app int32) error {
 		var n int
 		err := s.write(ctx, func(ctx context.Context, x *tx) error {
 			x.queue(lockPlaces, app)
+			x.queue(oneStretch)
 			x.counted(&n, placeEvents, app, placeAtOnce)
 			x.queue(updatePlaces, app)
 			return nil
