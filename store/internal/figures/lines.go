@@ -52,9 +52,15 @@ var lines = []line{
 		"first page of all tasks at a million, memory", "the same at ten thousand",
 		side{memory + "List/all/1000000", "ns/op"}, side{memory + "List/all/10000", "ns/op"}, "≤ 1.5",
 	},
+	{"a fix, memory", "", side{memory + "Kept/fixes", "B/row"}, side{}, "≤ 24 B"},
+	{"a task in its lists, memory", "", side{memory + "Kept/tasks", "B/row"}, side{}, "≤ 700 B"},
+	{"a driver with a position, memory", "", side{memory + "Kept/drivers", "B/row"}, side{}, "≤ 400 B"},
 	{
-		"a kept fix, memory", "", side{memory + "KeptFix", "B/fix"}, side{}, "≤ 24 B",
+		"8 callers create for the nearest of 100,000 drivers, all over the city", "",
+		side{root + "CreateAtOnce/spread", "creates/s"}, side{}, "≥ 20,000/s",
 	},
+	{"the same, each freed again", "", side{root + "CreateAtOnce/freed_again", "creates/s"}, side{}, "≥ 20,000/s"},
+	{"the same, all at one place", "", side{root + "CreateAtOnce/at_one_place", "creates/s"}, side{}, "≥ 20,000/s"},
 	{
 		"SQLite: durable fixes, 1 caller", "append + fdatasync in the same groups",
 		side{sqlite + "Fixes/1", "fixes/s"}, side{sqlite + "Append/1", "fixes/s"}, "≥ 0.8",
