@@ -3518,7 +3518,8 @@ func (s *Service) Purge(ctx context.Context) (_ Purged, err error) {
 // hear of what the others do within a second, sooner where the store is a [Watcher],
 // where the store is one that they can share (memory and SQLite are not). In a process where
 // neither Run nor one of its steps was called, a line in the log says so, once, when something has
-// waited for it for a minute.
+// waited for it for a minute. End ctx and wait until Run has returned before the store is closed, else
+// the log has what it could not do any more; Serve of httpadapter ends both in good order.
 func (s *Service) Run(ctx context.Context) error {
 	s.runner.here.Store(true)
 	s = s.running()
