@@ -227,7 +227,7 @@ func TestBoardTask(t *testing.T) {
 	p.see("what has happened, and by whom", `(() => {
 		const said = [...document.querySelectorAll('.history li')].map((li) => li.querySelector('.what').textContent.trim());
 		const who = [...document.querySelectorAll('.history .who')].map((x) => x.textContent);
-		return ['created', 'changed (notes)', 'assigned to Dora Example', 'ended failed', 'reopened to Dora Example', 'ended cancelled'].every((x) => said.some((s) => s.startsWith(x))) && who.every((w) => w !== '') && who.includes('you');
+		return ['created', 'changed (notes)', 'assigned to Dora Example', 'ended · failed', 'reopened to Dora Example', 'ended · cancelled'].every((x) => said.some((s) => s.startsWith(x))) && who.every((w) => w !== '') && who.includes('you');
 	})()`)
 
 	// Tried again: another task, which knows this one.

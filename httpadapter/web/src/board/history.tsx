@@ -26,6 +26,9 @@ export function History({ board, task, version }: { board: Board; task: string; 
     const d = detail(e);
     const text = d && words[d.key];
     if (!text) return '';
+    return (/^board\.detail\.(to|from|fields)/.test(d.key) ? ' ' : ' · ') + told(d);
+  };
+  const told = (d: { key: string; of: string }): string => {
     if (d.key === 'board.detail.fields') return t(d.key, { fields: d.of.split(',').map((f) => words['board.field.' + f.trim()] ?? f).join(', ') });
     if (d.key === 'board.detail.promised') return t(d.key, { time: board.times.shown(ms(d.of), board.now()) });
     return t(d.key, { name: driverName(board.driver(d.of), d.of) });
@@ -42,7 +45,8 @@ export function History({ board, task, version }: { board: Board; task: string; 
             <li key={e.id}>
               <time dateTime={e.time}>{board.times.shown(ms(e.time), board.now())}</time>
               <span class="what">
-                {words['board.event.' + e.type] ?? e.type} <bdi>{said(e)}</bdi>
+                {words['board.event.' + e.type] ?? e.type}
+                <bdi>{said(e)}</bdi>
                 {e.data['reason_code'] && <> · {board.config.reasons[e.data['reason_code']] ?? e.data['reason_code']}</>}
                 {ms(e.recorded_at) - ms(e.time) > late && <> · {t('board.detail.told', { time: board.times.shown(ms(e.recorded_at), board.now()) })}</>}
               </span>
