@@ -141,13 +141,17 @@ func TestErasedIsInNoByte(t *testing.T) {
 	if list := inRows(); len(list) > 0 {
 		t.Errorf("in rows: %q", list)
 	}
-	var now int64
-	ok(c.QueryRow(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&now))
-	waitFor(t, func() (ended bool) { // those that were open before, in the databases of other tests as well
-		ok(c.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1", now).Scan(&ended))
-		return ended
-	})
+	othersEnd := func() { // those that are open, in the databases of other tests as well
+		var now int64
+		ok(c.QueryRow(ctx, "SELECT pg_current_xact_id()::text::bigint").Scan(&now))
+		waitFor(t, func() (ended bool) {
+			ok(c.QueryRow(ctx, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint > $1", now).Scan(&ended))
+			return ended
+		})
+	}
+	othersEnd()
 	execute(t, c, "VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests")
+	othersEnd()
 	execute(t, c, "VACUUM FULL pg_catalog.pg_statistic")
 	if list := inFiles(); len(list) > 0 {
 		t.Errorf("in files: %q", list)
