@@ -139,10 +139,11 @@ func TestManyBoards(t *testing.T) {
 	before := heap()
 	happen(changes/4, changes)
 	// Each change as it is sent, kept for each board that does not read, is 90 MB. The changes
-	// themselves, with their events, are a few.
+	// themselves, with their events, are a few; boards that read and are behind on a busy machine
+	// have up to 20 in hand, at one moment or the other.
 	grown := heap() - before
 	t.Logf("%.1f MB more are held", float64(grown)/1e6)
-	if grown > 20e6 {
+	if grown > 45e6 {
 		t.Errorf("%d bytes more are held", grown)
 	}
 	note := last
