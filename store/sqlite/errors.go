@@ -104,14 +104,14 @@ func failure(ctx context.Context, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case isDamage(err):
+		return unavailable("The store is damaged.", fmt.Errorf("%w: %w", ErrDamaged, err))
 	}
 	switch primary(err) {
 	case codes.SQLITE_FULL:
 		return unavailable("The disk is full.", err)
 	case codes.SQLITE_BUSY, codes.SQLITE_LOCKED:
 		return unavailable("The store is busy.", err)
-	case codes.SQLITE_CORRUPT, codes.SQLITE_NOTADB:
-		return unavailable("The store is damaged.", fmt.Errorf("%w: %w", ErrDamaged, err))
 	case codes.SQLITE_CONSTRAINT, codes.SQLITE_MISMATCH, codes.SQLITE_TOOBIG, codes.SQLITE_RANGE, codes.SQLITE_ERROR,
 		codes.SQLITE_MISUSE:
 		return &tracking.Error{Code: tracking.ErrInternal, Message: "The store failed.", Err: err}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 	codes "modernc.org/sqlite/lib"
@@ -319,39 +320,87 @@ func TestIndexCannotBeFilled(t *testing.T) {
 	}
 }
 
-// TestDamagedFixes has packed fixes that do not unpack: whoever meets them is told, and nothing more is
-// written.
+// Packed fixes that do not unpack, that begin at another time than their block, or that are none, are a
+// damaged file.
 func TestDamagedFixes(t *testing.T) {
-	for name, meet := range map[string]func(s *sqlite.Store) error{
+	damages := map[string]string{
+		"open fixes": `UPDATE positions SET open = x'ff'`, "a block": `UPDATE fix_blocks SET fixes = x'ff'`,
+		"an empty block":      `UPDATE fix_blocks SET fixes = x''`,
+		"a block's beginning": `UPDATE fix_blocks SET first = first - 1`,
+	}
+	meets := map[string]func(s *sqlite.Store) error{
 		"read": func(s *sqlite.Store) error {
-			_, err := s.KeptFixes(t.Context(), app, "d", tracking.FixRange{Limit: 1})
+			_, err := s.KeptFixes(t.Context(), app, "d", tracking.FixRange{Limit: 1000})
 			return err
 		},
-		"written": func(s *sqlite.Store) error {
-			_, err := s.RecordFixes(t.Context(), app, tracking.FixBatch{
-				DriverID: "d", SeenAt: start, Fixes: []tracking.Fix{{Time: start, LngLat: tracking.LngLat{Lng: 1, Lat: 2}}},
+		"written": func(s *sqlite.Store) error { return recordAt(t, s, "d", -time.Second, "") },
+		"purged": func(s *sqlite.Store) error {
+			_, err := s.Purge(t.Context(), tracking.Before{Fixes: start.Add(time.Hour), Limit: 1000})
+			return err
+		},
+	}
+	for damage, statement := range damages {
+		for name, meet := range meets {
+			t.Run(damage+" "+name, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "tracking.db")
+				s := open(t, path, nil)
+				cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: start}}}
+				if _, err := s.Commit(t.Context(), app, cs); err != nil {
+					t.Fatal(err)
+				}
+				for n := range 20 {
+					if err := recordAt(t, s, "d", time.Duration(n)*time.Second, strings.Repeat("e", 100)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				closeStore(t, s)
+				db := raw(t, path)
+				if n, err := db.MustExec(statement).RowsAffected(); err != nil || n == 0 {
+					t.Fatal(n, err)
+				}
+				db.Close()
+				s = open(t, path, &sqlite.Options{Logger: slog.New(slog.DiscardHandler)})
+				defer s.Close()
+				if err := meet(s); !errors.Is(err, tracking.ErrUnavailable) || !errors.Is(err, sqlite.ErrDamaged) {
+					t.Errorf("got error %v", err)
+				}
+				if err := s.Health(); !errors.Is(err, sqlite.ErrDamaged) {
+					t.Errorf("Health: %v", err)
+				}
 			})
-			return err
-		},
-	} {
+		}
+	}
+}
+
+// recordAt records a fix so long after start.
+func recordAt(t testing.TB, s *sqlite.Store, driver tracking.DriverID, after time.Duration, event string) error {
+	t.Helper()
+	_, err := s.RecordFixes(t.Context(), app, tracking.FixBatch{
+		DriverID: driver, SeenAt: start, KeepOffDuty: true, Fixes: []tracking.Fix{{
+			Time: start.Add(after), LngLat: tracking.LngLat{Lng: 11, Lat: 48}, EventID: event,
+		}},
+	})
+	return err
+}
+
+// A fix whose event id alone is longer than what stays open of a driver's, is one like another.
+func TestLongestEventID(t *testing.T) {
+	for name, next := range map[string]time.Duration{"a newer one follows": time.Second, "an older one follows": -time.Second} {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), "tracking.db")
-			s := open(t, path, nil)
+			s := open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)
+			defer s.Close()
 			cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", Available: true, CreatedAt: start}}}
 			if _, err := s.Commit(t.Context(), app, cs); err != nil {
 				t.Fatal(err)
 			}
-			closeStore(t, s)
-			db := raw(t, path)
-			db.MustExec(`INSERT INTO positions (driver, open) SELECT seq, x'ff' FROM drivers`)
-			db.Close()
-			s = open(t, path, &sqlite.Options{Logger: slog.New(slog.DiscardHandler)})
-			defer s.Close()
-			if err := meet(s); !errors.Is(err, tracking.ErrUnavailable) {
-				t.Errorf("got error %v", err)
+			for _, after := range []time.Duration{0, next, 2 * next} {
+				if err := recordAt(t, s, "d", after, strings.Repeat("😀", 128)); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := s.Health(); !errors.Is(err, sqlite.ErrDamaged) {
-				t.Errorf("Health: %v", err)
+			kept, err := s.KeptFixes(t.Context(), app, "d", tracking.FixRange{Limit: 10})
+			if err != nil || len(kept) != 3 {
+				t.Errorf("%d are kept, error %v", len(kept), err)
 			}
 		})
 	}

@@ -154,7 +154,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 // window to that which has the last. One statement sees one moment.
 const (
 	selectFixes = `
-SELECT p.open, b.fixes FROM drivers d JOIN positions p ON p.driver = d.seq
+SELECT p.open, b.first, b.fixes FROM drivers d JOIN positions p ON p.driver = d.seq
 LEFT JOIN fix_blocks b INDEXED BY fix_blocks_by_time ON b.driver = d.seq AND b.first <= ?5 AND b.first >= coalesce(
 	(SELECT f.first FROM fix_blocks f WHERE f.driver = d.seq AND f.first <= ?4 ORDER BY f.first DESC LIMIT 1), ?4)
 WHERE d.app = ?1 AND d.id = ?2 AND ?3 IN ('', d.person) ORDER BY b.first`
@@ -262,7 +262,8 @@ func readPacked(found *sql.Rows, newest bool, from, to int64, do func(tracking.K
 	var open []byte
 	for first := true; more && found.Next(); first = false {
 		var again, fixes sql.RawBytes
-		if err := found.Scan(&again, &fixes); err != nil {
+		var begins sql.NullInt64 // NULL: there is no block
+		if err := found.Scan(&again, &begins, &fixes); err != nil {
 			return err
 		}
 		if first {
@@ -273,7 +274,10 @@ func readPacked(found *sql.Rows, newest bool, from, to int64, do func(tracking.K
 				}
 			}
 		}
-		if more {
+		if more && begins.Valid {
+			if first, err := firstPacked(fixes); err != nil || first != begins.Int64 {
+				return errPacked
+			}
 			if err := some(fixes); err != nil {
 				return err
 			}

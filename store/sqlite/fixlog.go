@@ -40,6 +40,17 @@ type block struct {
 	Fixes    []byte
 }
 
+// list unpacks a block, which is never empty and begins when it says.
+func (b *block) list() (list []tracking.KeptFix, err error) {
+	if list, err = unpack(b.Fixes); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 || list[0].Time.UnixMilli() != b.First {
+		return nil, errPacked
+	}
+	return list, nil
+}
+
 // fixLog is a driver's fixes inside the writer's transaction.
 type fixLog struct {
 	*tx
@@ -75,42 +86,57 @@ func since(list []tracking.KeptFix, ms int64) int {
 
 // back calls do with the fixes before ms, newest first, until it returns false.
 func (l *fixLog) back(ms int64, do func(tracking.KeptFix) bool) error {
-	until := func(packed []byte) (more bool, err error) {
-		list, err := unpack(packed)
-		if err != nil {
-			return false, err
-		}
+	before := ms
+	until := func(list []tracking.KeptFix) (more bool, err error) {
 		for _, f := range slices.Backward(list[:since(list, ms)]) {
-			if !do(f) {
+			at := f.Time.UnixMilli()
+			if at >= before { // blocks that overlap: the file is damaged
+				return false, errPacked
+			}
+			if before = at; !do(f) {
 				return false, nil
 			}
 		}
 		return true, nil
 	}
-	if more, err := until(l.open); err != nil || !more {
+	list, err := unpack(l.open)
+	if err != nil {
 		return err
 	}
-	for at := ms; ; {
+	if more, err := until(list); err != nil || !more {
+		return err
+	}
+	for at := ms; at > math.MinInt64; {
 		var b block
 		found, err := l.find(&b, selectBlockUntil, l.driver.Seq, at)
 		if err != nil || !found {
 			return err
 		}
-		if more, err := until(b.Fixes); err != nil || !more {
+		if list, err = b.list(); err != nil {
+			return err
+		}
+		if more, err := until(list); err != nil || !more {
 			return err
 		}
 		at = b.First - 1
 	}
+	return nil
 }
 
 // ahead calls do with the fixes at or after ms, oldest first, until it returns false.
 func (l *fixLog) ahead(ms int64, do func(tracking.KeptFix) bool) error {
-	more := true
-	from := func(packed []byte) error {
-		return eachPacked(packed, func(f tracking.KeptFix) bool {
-			more = f.Time.UnixMilli() < ms || do(f)
-			return more
-		})
+	after, begun := int64(0), false
+	from := func(list []tracking.KeptFix) (more bool, err error) {
+		for _, f := range list[since(list, ms):] {
+			at := f.Time.UnixMilli()
+			if begun && at <= after {
+				return false, errPacked
+			}
+			if after, begun = at, true; !do(f) {
+				return false, nil
+			}
+		}
+		return true, nil
 	}
 	opened, err := l.opened()
 	if err != nil {
@@ -118,14 +144,27 @@ func (l *fixLog) ahead(ms int64, do func(tracking.KeptFix) bool) error {
 	}
 	if ms < opened {
 		b, found, err := l.blockOf(ms)
-		for ; found && err == nil && more; found, err = l.blockAfter(&b) {
-			err = from(b.Fixes)
+		for found && err == nil {
+			list, err := b.list()
+			if err != nil {
+				return err
+			}
+			if more, err := from(list); err != nil || !more {
+				return err
+			}
+			if found, err = l.blockAfter(&b); err != nil {
+				return err
+			}
 		}
-		if err != nil || !more {
+		if err != nil {
 			return err
 		}
 	}
-	return from(l.open)
+	list, err := unpack(l.open)
+	if err == nil {
+		_, err = from(list)
+	}
+	return err
 }
 
 // blockOf finds the block that has the fixes of a time, or would have them: that which begins before,
@@ -140,6 +179,9 @@ func (l *fixLog) blockOf(ms int64) (b block, found bool, err error) {
 
 // blockAfter moves on to the next block.
 func (l *fixLog) blockAfter(b *block) (found bool, err error) {
+	if b.First == math.MaxInt64 {
+		return false, nil
+	}
 	return l.find(b, selectBlockFrom, l.driver.Seq, b.First+1)
 }
 
@@ -203,7 +245,7 @@ func (l *fixLog) Put(fixes []tracking.KeptFix) error {
 		older = len(p.packed)
 		p.add(f)
 	}
-	if len(p.packed) <= openBytes {
+	if len(p.packed) <= openBytes || older == 0 { // one fix with a long event id may be longer
 		l.open = p.packed
 		return nil
 	}
@@ -259,7 +301,7 @@ func evenly(list []tracking.KeptFix) int {
 	if size <= blockBytes {
 		return blockBytes
 	}
-	return size/(size/blockBytes+1) + 64
+	return min(size/(size/blockBytes+1)+64, blockBytes)
 }
 
 // putLate puts fixes before the open ones.
@@ -276,7 +318,7 @@ func (l *fixLog) putLate(fixes []tracking.KeptFix) error {
 		if err != nil {
 			return err
 		}
-		list, err := unpack(b.Fixes)
+		list, err := b.list()
 		if err != nil {
 			return err
 		}
@@ -307,8 +349,7 @@ func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
 	for _, f := range fixes {
 		marks[f.Time.UnixMilli()] = f.Mark
 	}
-	mark := func(packed []byte) (list []tracking.KeptFix, err error) {
-		list, err = unpack(packed)
+	mark := func(list []tracking.KeptFix) {
 		for i := range list {
 			at := list[i].Time.UnixMilli()
 			if m, ok := marks[at]; ok {
@@ -316,12 +357,12 @@ func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
 				delete(marks, at)
 			}
 		}
-		return list, err
 	}
-	list, err := mark(l.open)
+	list, err := unpack(l.open)
 	if err != nil {
 		return err
 	}
+	mark(list)
 	if len(marks) < len(fixes) {
 		l.open = pack(list)
 	}
@@ -335,9 +376,10 @@ func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
 			return err
 		}
 		if found {
-			if list, err = mark(b.Fixes); err != nil {
+			if list, err = b.list(); err != nil {
 				return err
 			}
+			mark(list)
 			if err := l.replace(b, list, evenly(list)); err != nil {
 				return err
 			}
@@ -364,7 +406,7 @@ func (l *fixLog) Forget(t time.Time) error {
 			l.open = nil
 			return err
 		}
-		if list, err = unpack(b.Fixes); err != nil {
+		if list, err = b.list(); err != nil {
 			return err
 		}
 		if list = list[:since(list, end)]; len(list) == 0 {
@@ -405,7 +447,7 @@ func (l *fixLog) purge(turn, before int64, limit int) (n int, err error) {
 	}
 	b, found, err := l.blockOf(atOnce)
 	for ; found && err == nil; found, err = l.blockAfter(&b) {
-		list, err := unpack(b.Fixes)
+		list, err := b.list()
 		if err != nil {
 			return n, err
 		}
@@ -435,11 +477,14 @@ func (l *fixLog) purge(turn, before int64, limit int) (n int, err error) {
 const (
 	selectUnpacked = `SELECT driver, mark, time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted
 		FROM fixes WHERE (driver, time) > (?, ?) ORDER BY driver, time LIMIT 1000`
-	openPacked = `INSERT INTO positions (driver, open) SELECT seq, ? FROM drivers WHERE seq = ?
+	deletePacked = `DELETE FROM fixes WHERE (driver, time) <= (?, ?)`
+	openPacked   = `INSERT INTO positions (driver, open) SELECT seq, ? FROM drivers WHERE seq = ?
 		ON CONFLICT DO UPDATE SET open = excluded.open`
 )
 
-// packAll packs the fixes that there are, as they have been since version 11.
+// packAll packs the fixes that there are, as they have been since version 11. What is packed is deleted
+// at once, so that blocks take its room, and there is nothing in the table when it is dropped: SQLite
+// keeps in memory what one statement changes.
 func packAll(ctx context.Context, tx *sqlx.Tx) error {
 	type row struct {
 		Driver int64
@@ -509,6 +554,9 @@ func packAll(ctx context.Context, tx *sqlx.Tx) error {
 			list = append(list, tracking.KeptFix{Fix: r.fix(), Mark: max(r.Mark, -r.Mark), Purged: r.Mark < 0})
 		}
 		if err := full(); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, deletePacked, driver, at); err != nil {
 			return err
 		}
 	}

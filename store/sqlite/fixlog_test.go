@@ -3,10 +3,12 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -218,4 +220,75 @@ func TestFixLog(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Bits that are not as they were written are told, or read as other fixes; nothing goes in a loop, and
+// nothing ends the program.
+func TestFlippedBits(t *testing.T) {
+	base := fromMillis(1710057600000)
+	for seed := range 200 {
+		r := rand.New(rand.NewPCG(uint64(seed), 3))
+		s, err := Open(Memory, &Options{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		cs := &tracking.Changeset{Drivers: []tracking.Driver{{ID: "d", CreatedAt: base}}}
+		if _, err := s.Commit(t.Context(), tracking.DefaultApp, cs); err != nil {
+			t.Fatal(err)
+		}
+		batch := tracking.FixBatch{DriverID: "d", SeenAt: base, KeepOffDuty: true}
+		for i := range 400 {
+			batch.Fixes = append(batch.Fixes, tracking.Fix{
+				Time: base.Add(time.Duration(i) * time.Second), EventID: "abcdefgh",
+				LngLat: tracking.LngLat{Lng: 11 + float64(i*i*7919%9973)*1e-7, Lat: 48},
+			})
+			if len(batch.Fixes) == 40 {
+				if _, err := s.RecordFixes(t.Context(), tracking.DefaultApp, batch); err != nil {
+					t.Fatal(err)
+				}
+				batch.Fixes = batch.Fixes[:0]
+			}
+		}
+		// What is met is seen by who called; the transaction is not kept.
+		_ = s.write(t.Context(), change{atom: true, apply: func(x *tx) error {
+			var list []block
+			if err := x.list(&list, `SELECT n, first, fixes FROM fix_blocks`); err != nil || len(list) == 0 {
+				t.Error(len(list), err)
+				return err
+			}
+			b := list[r.IntN(len(list))]
+			for range 1 + r.IntN(3) {
+				b.Fixes[r.IntN(len(b.Fixes))] ^= 1 << r.IntN(8)
+			}
+			if err := x.exec(`UPDATE fix_blocks SET fixes = ? WHERE n = ?`, b.Fixes, b.N); err != nil {
+				t.Error(err)
+			}
+			n, err := x.app(tracking.DefaultApp)
+			if err != nil {
+				t.Error(err)
+			}
+			for range 4 {
+				at := base.Add(time.Duration(r.IntN(400_000)) * time.Millisecond)
+				batch := tracking.FixBatch{DriverID: "d", SeenAt: base, KeepOffDuty: true}
+				switch r.IntN(4) {
+				case 0:
+					var p tracking.Purged
+					_ = x.purge(tracking.Before{Fixes: at, Limit: 1 + r.IntN(200)}, &p)
+				case 1:
+					batch.Latest = at
+					_, _ = x.record(n, batch)
+				default:
+					batch.Fixes = []tracking.Fix{
+						{Time: at, LngLat: tracking.LngLat{Lng: 11, Lat: 48}},
+						{Time: at.Add(5 * time.Second), LngLat: tracking.LngLat{Lng: 11, Lat: 48}},
+					}
+					_, _ = x.record(n, batch)
+				}
+			}
+			return errPacked
+		}})
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -21,6 +21,7 @@ import (
 //
 // So every number comes back bit by bit, and those with few decimals, as phones send them, are short.
 type packState struct {
+	begun    bool // it has come to a fix
 	shape    uint64
 	at, step int64
 	units    [packedNumbers]int64
@@ -153,8 +154,15 @@ func (s *packState) next(b []byte) (rest []byte, steps [packedNumbers]int64, eve
 	}
 	b = b[n:]
 	s.shape ^= shape
+	before := s.at
 	s.step += number()
-	s.at += s.step
+	if s.at += s.step; s.begun && s.at <= before {
+		bad = true
+	}
+	s.begun = true
+	if mark := tracking.FixMark(s.shape & packedMark); mark == 0 || mark > tracking.MarkForgotten {
+		bad = true
+	}
 	for i := range s.units {
 		if has(s.shape, i) {
 			s.units[i] += number()

@@ -34,7 +34,7 @@ func anyKept(ms int64) *rapid.Generator[tracking.KeptFix] {
 			Fix: tracking.Fix{
 				Time:     fromMillis(ms),
 				LngLat:   tracking.LngLat{Lng: anyNumber.Draw(t, "lng"), Lat: anyNumber.Draw(t, "lat")},
-				EventID:  rapid.StringN(0, 3, 40).Draw(t, "event"),
+				EventID:  rapid.OneOf(rapid.StringN(0, 3, 40), rapid.StringN(0, 128, 512)).Draw(t, "event"),
 				Accuracy: anyReading.Draw(t, "accuracy"), Speed: anyReading.Draw(t, "speed"),
 				Bearing: anyReading.Draw(t, "bearing"), Battery: anyReading.Draw(t, "battery"),
 				Trusted: rapid.Bool().Draw(t, "trusted"),

@@ -67,9 +67,10 @@
 // alike. The log holds it a little longer: until the [Store.Purge] after it, once a minute where
 // [tracking.Service.Run] runs, or until Close; while somebody reads from the log, until a later one.
 // Copies that were made before have it still: backups, what a file system or a disk keeps of what
-// was there, and the copy of a file from before an update. A file that an older version has written
-// may hold remains of what was deleted then, until it is compacted once: [Store.Backup] makes a copy
-// without them.
+// was there, and the copy of a file from before an update. Where SQLite moves rows from one page to
+// another, pieces of them can stay in the unused part of a page until it is written again; a file that
+// an older version has written may hold remains of what was deleted then. [Store.Backup] makes a copy
+// without either.
 //
 // What sweeps have claimed ([tracking.Claim]) is known in memory too: the process is alone.
 package sqlite
