@@ -459,6 +459,14 @@ func TestOrientationThatIsNone(t *testing.T) {
 	}
 }
 
+// twoMinds reports whether a JPEG says with JFIF that its colours are YCbCr and with Adobe's segment that
+// they are not. Browsers (libjpeg) go by JFIF, as we do; image/jpeg forgets it at the next APP0 segment,
+// such as JFXX.
+func twoMinds(b []byte) bool {
+	adobe := bytes.Index(b, []byte("Adobe"))
+	return adobe >= 0 && adobe+11 < len(b) && b[adobe+11] == 0 && bytes.Count(b, []byte{0xff, 0xe0}) > 1
+}
+
 // FuzzClean: whatever comes in, what comes out is a picture that stays as it is when it is cleaned
 // again, is hardly longer, and has the same pixels, if there were any.
 func FuzzClean(f *testing.F) {
@@ -469,6 +477,9 @@ func FuzzClean(f *testing.F) {
 			f.Add(snapshot(f, name, tiff))
 		}
 	}
+	other := photo(f, exif(binary.BigEndian, 6))
+	other[bytes.Index(other, []byte("Adobe"))+11] = 0
+	f.Add(other)
 	f.Add(plainJPEG(f))
 	f.Add(plainPNG(f))
 	f.Add(sizedJPEG(50_000, 50_000))
@@ -495,7 +506,7 @@ func FuzzClean(f *testing.F) {
 		if c, _, err := image.DecodeConfig(bytes.NewReader(b)); err != nil || c.Width*c.Height > 1<<20 {
 			return
 		}
-		if _, _, err := image.Decode(bytes.NewReader(b)); err == nil {
+		if _, _, err := image.Decode(bytes.NewReader(b)); err == nil && !twoMinds(b) {
 			samePixels(t, got, b)
 		}
 	})
