@@ -170,7 +170,8 @@ func quantity(v float64, metric string) string {
 		unit = "µs"
 	case strings.HasPrefix(metric, "KiB/"):
 		unit = "KiB"
-	case strings.HasPrefix(strings.ToLower(metric), "b/") || strings.HasPrefix(metric, "bytes/"):
+	case strings.HasPrefix(strings.ToLower(metric), "b/") || strings.HasPrefix(metric, "bytes/"),
+		strings.HasPrefix(metric, "written-B/"):
 		unit = "B"
 	}
 	digits := 0
