@@ -32,7 +32,11 @@ func (s success) write(h *Handler, w *recorder, r *request) error {
 		return h.writeJSON(w, r, http.StatusOK, s)
 	}
 	j := buffers.Get().(*jsonText)
-	defer buffers.Put(j)
+	defer func() {
+		if cap(j.b) <= largeBuffer {
+			buffers.Put(j)
+		}
+	}()
 	j.b, j.err = j.b[:0], nil
 	s.appendTo(j, data)
 	if j.err != nil {

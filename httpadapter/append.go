@@ -19,8 +19,10 @@ import (
 // appender is the data of such an answer.
 type appender interface{ appendTo(*jsonText) }
 
-// buffers are the *jsonText of answers that have been written.
+// buffers are the *jsonText of answers that have been written, but for large ones.
 var buffers = sync.Pool{New: func() any { return new(jsonText) }}
+
+const largeBuffer = 64 << 10
 
 // appendTo is s, whose data are these.
 func (s success) appendTo(j *jsonText, data appender) {

@@ -225,6 +225,7 @@ func oddTextsFindNothing(t testing.TB, s tracking.Store) {
 		c.ok(s.Files().Delete(c.ctx, here, bad("f")))
 		c.file("f", []byte("f"))
 		c.commit(tracking.Changeset{CloseRequests: []tracking.RequestID{{DriverID: "d", TrackingID: x}}})
+		c.commit(tracking.Changeset{CloseRequests: []tracking.RequestID{{TrackingID: x}}})
 		gone := tracking.Driver{ID: d, Version: 1}
 		c.refused(tracking.Changeset{DeleteDrivers: []tracking.Driver{gone}},
 			tracking.ConflictError{Kind: tracking.KindDriver, ID: string(d)})
