@@ -77,8 +77,8 @@ func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, 
 	moved, err := s.moveKnown(k)
 	if err != nil {
 		g.forget(k.calls)
-		if refused(err) {
-			return list, code(err) == codeLockTimeout
+		if held := code(err) == codeLockTimeout; held || refused(err) {
+			return list, held
 		}
 		s.answer(k.calls, nil, err)
 		return k.rest, false
