@@ -124,6 +124,39 @@ func TestKnownDrivers(t *testing.T) {
 	}
 }
 
+// A driver who is known, and whom somebody else holds for longer than a group waits, is waited for.
+func TestKnownAndHeld(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s := open(t, url, nil)
+	defer s.Close()
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: someDrivers(1)}); err != nil {
+		t.Fatal(err)
+	}
+	const id = tracking.DriverID("driver-0")
+	for second := range 3 {
+		if _, err := s.RecordFixes(t.Context(), app, at(id, second)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holder := connect(t, url)
+	execute(t, holder, "BEGIN")
+	execute(t, holder, "SELECT 1 FROM tracking.positions FOR UPDATE")
+	recorded := make(chan error, 1)
+	go func() {
+		_, err := s.RecordFixes(t.Context(), app, at(id, 3))
+		recorded <- err
+	}()
+	waitFor(t, func() bool {
+		stats, err := s.Stats(t.Context(), start)
+		return err != nil || stats.Queue > 0 || len(recorded) > 0
+	})
+	execute(t, holder, "COMMIT")
+	if err := <-recorded; err != nil {
+		t.Errorf("a fix for a driver who was held: %v", err)
+	}
+}
+
 // Fixes that come to two processes at once, in any order, are kept as when each comes alone.
 func TestKnownInTwoStores(t *testing.T) {
 	t.Parallel()
