@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"runtime/debug"
 	"slices"
 	"strconv"
@@ -236,26 +235,10 @@ func benchmarkWatchers(b *testing.B, encoding string, points int) {
 		}
 	}
 	before := resident(b)
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), asWatchers+"="+encoding)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
-	defer func() { _ = cmd.Wait() }()
-	defer in.Close()
+	in, told := startChild(b, asWatchers, encoding)
 	if _, err := io.WriteString(in, strings.Join(links, "\n")+"\n\n"); err != nil {
 		b.Fatal(err)
 	}
-	told := bufio.NewReader(out)
 	if line, err := told.ReadString('\n'); err != nil || line != "open\n" {
 		b.Fatalf("%q, error %v", line, err)
 	}

@@ -225,22 +225,31 @@ const loadTime = "2026-01-01T00:00:00.000Z"
 const loadEnv = "TRACKING_TEST_LOAD"
 
 func startLoad(b *testing.B, addr string, requests []string) *load {
-	self, err := os.Executable()
-	if err != nil {
-		b.Fatal(err)
-	}
 	text, err := json.Marshal(requests)
 	if err != nil {
 		b.Fatal(err)
 	}
-	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), loadEnv+"="+addr)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
+	in, out := startChild(b, loadEnv, addr)
+	if _, err := fmt.Fprintf(in, "%s\n", text); err != nil {
+		b.Fatal(err)
+	}
+	return &load{in, out}
+}
+
+// startChild starts this test program once more, told by a variable what it is to be. It ends when its
+// input does, at the end of the benchmark at the latest.
+func startChild(b *testing.B, variable, value string) (in io.WriteCloser, out *bufio.Reader) {
+	self, err := os.Executable()
 	if err != nil {
 		b.Fatal(err)
 	}
-	out, err := cmd.StdoutPipe()
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), variable+"="+value)
+	cmd.Stderr = os.Stderr
+	if in, err = cmd.StdinPipe(); err != nil {
+		b.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -253,10 +262,7 @@ func startLoad(b *testing.B, addr string, requests []string) *load {
 			b.Error(err)
 		}
 	})
-	if _, err := fmt.Fprintf(in, "%s\n", text); err != nil {
-		b.Fatal(err)
-	}
-	return &load{in, bufio.NewReader(out)}
+	return in, bufio.NewReader(stdout)
 }
 
 // run has n requests made, and tells the time that this process has had the CPU, and the time that

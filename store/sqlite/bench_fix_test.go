@@ -61,20 +61,12 @@ func BenchmarkFixBatches(b *testing.B) {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
 			ctx := context.Background()
-			var cs tracking.Changeset
-			for g := range goroutines {
-				cs.Drivers = append(cs.Drivers, tracking.Driver{
-					ID: tracking.DriverID(fmt.Sprintf("driver-%d", g)), Available: true, CreatedAt: start,
-				})
-			}
-			if _, err := s.Commit(ctx, app, &cs); err != nil {
-				b.Fatal(err)
-			}
+			drivers := hired(b, s, goroutines)
 			var sent [goroutines]int
 			cpu, written := spent(b)
 			b.ResetTimer()
 			spread(goroutines, b.N, func(g int) {
-				batch := tracking.FixBatch{DriverID: cs.Drivers[g].ID, Fixes: make([]tracking.Fix, size)}
+				batch := tracking.FixBatch{DriverID: drivers[g], Fixes: make([]tracking.Fix, size)}
 				for i := range batch.Fixes {
 					batch.Fixes[i] = drivenFix(g, sent[g])
 					sent[g]++

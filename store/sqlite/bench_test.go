@@ -35,6 +35,20 @@ func spread(goroutines, n int, work func(g int)) {
 	wg.Wait()
 }
 
+// hired makes so many drivers.
+func hired(b *testing.B, s tracking.Store, n int) (ids []tracking.DriverID) {
+	b.Helper()
+	var cs tracking.Changeset
+	for g := range n {
+		ids = append(ids, tracking.DriverID(fmt.Sprintf("driver-%d", g)))
+		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: ids[g], Available: true, CreatedAt: start})
+	}
+	if _, err := s.Commit(context.Background(), app, &cs); err != nil {
+		b.Fatal(err)
+	}
+	return ids
+}
+
 // BenchmarkFixes records fixes by so many callers at once.
 func BenchmarkFixes(b *testing.B) {
 	for _, goroutines := range []int{1, 64, 1000} {
@@ -42,15 +56,7 @@ func BenchmarkFixes(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
 			defer s.Close()
 			ctx := context.Background()
-			var cs tracking.Changeset
-			for g := range goroutines {
-				cs.Drivers = append(cs.Drivers, tracking.Driver{
-					ID: tracking.DriverID(fmt.Sprintf("driver-%d", g)), Available: true, CreatedAt: start,
-				})
-			}
-			if _, err := s.Commit(ctx, app, &cs); err != nil {
-				b.Fatal(err)
-			}
+			drivers := hired(b, s, goroutines)
 			times := make([]time.Time, goroutines)
 			for g := range times {
 				times[g] = start
@@ -59,7 +65,7 @@ func BenchmarkFixes(b *testing.B) {
 			spread(goroutines, b.N, func(g int) {
 				times[g] = times[g].Add(5 * time.Second)
 				_, err := s.RecordFixes(ctx, app, tracking.FixBatch{
-					DriverID: cs.Drivers[g].ID, SeenAt: times[g],
+					DriverID: drivers[g], SeenAt: times[g],
 					Fixes: []tracking.Fix{{LngLat: tracking.LngLat{
 						Lng: 80.27 + float64(g)/1e4, Lat: 13.08 + float64(times[g].Unix()%1000)/1e5,
 					}, Time: times[g], Accuracy: tracking.Known(5), Speed: tracking.Known(8.3)}},
