@@ -101,15 +101,8 @@ func (c *change) uncountEvents() {
 }
 
 const (
-	insertEvents = `
-INSERT INTO tracking.events (app, n, id, type, time, recorded_at, actor, subject, kind, subject_id, person, seq, data,
-	notices)
-OVERRIDING SYSTEM VALUE
-SELECT $1::int, u.n, u.id, u.type, u.time, u.recorded_at, u.actor, u.subject, u.kind, u.subject_id, u.person, u.seq,
-	u.data::jsonb, u.notices::jsonb
-FROM unnest($2::bigint[], $3::text[], $4::text[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[],
-	$10::text[], $11::text[], $12::bigint[], $13::text[], $14::text[])
-	u (n, id, type, time, recorded_at, actor, subject, kind, subject_id, person, seq, data, notices)`
+	eventFields = `n, id, type, time, recorded_at, actor, subject, kind, subject_id, person, seq, data, notices`
+	eventTypes  = `bigint, text, text, bigint, bigint, text, bigint, text, text, text, bigint, text>jsonb, text>jsonb`
 
 	insertDeliveries = `
 INSERT INTO tracking.deliveries (app, subject, outbox, event, state, attempts)
@@ -124,13 +117,24 @@ FROM unnest($2::bigint[], $3::bigint[]) e (subject, n), unnest($4::text::text[])
 GROUP BY e.subject, o.outbox ORDER BY e.subject, o.outbox
 ON CONFLICT (app, subject, outbox) DO UPDATE SET head = excluded.head WHERE q.head IS NULL`
 
-	insertNotices = `
-INSERT INTO tracking.notices (app, driver, id, kind, event_id, task_id, tracking_id, time)
-SELECT $1::int, * FROM unnest($2::bigint[], $3::bigint[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[])`
 	updateLastNotices = `
 UPDATE tracking.positions p SET last_notice = u.last FROM unnest($2::bigint[], $3::bigint[]) u (driver, last)
 WHERE p.app = $1 AND p.driver = u.driver`
+
+	noticeFields = `driver, id, kind, event_id, task_id, tracking_id, time`
 )
+
+var (
+	insertEvents  = eventsInsert(eventFields, eventTypes)
+	insertNotices = `INSERT INTO tracking.notices (app, ` + noticeFields + `)
+SELECT $1::int, * FROM ` + arrays(2, noticeFields, `bigint, bigint, text, text, text, text, bigint`)
+)
+
+// eventsInsert writes events with these columns.
+func eventsInsert(fields, types string) string {
+	return `INSERT INTO tracking.events (app, ` + fields + `) OVERRIDING SYSTEM VALUE
+SELECT $1::int, ` + arrayValues(fields, types) + ` FROM ` + arrays(2, fields, types)
+}
 
 // appendEvents queues the events of the changes, and their notices.
 func (l *locked) appendEvents() error {

@@ -228,17 +228,16 @@ func byPlace[T any](list []window[T]) map[int][]T {
 const (
 	deleteForgotten = `DELETE FROM tracking.fixes WHERE app = $1 AND driver = $2 AND time > $3`
 
-	fixFields   = `app, driver, time, mark, trusted, lng, lat, event_id, accuracy, speed, bearing, battery`
-	insertFixes = `
-INSERT INTO tracking.fixes (` + fixFields + `)
-SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::smallint[], $5::bool[], $6::float8[], $7::float8[],
-	$8::text[], $9::float8[], $10::float8[], $11::float8[], $12::float8[])`
+	fixFields = `app, driver, time, mark, trusted, lng, lat, event_id, accuracy, speed, bearing, battery`
+	fixTypes  = `int, bigint, bigint, smallint, bool, float8, float8, text, float8, float8, float8, float8`
 
 	updateMarks = `
 UPDATE tracking.fixes f SET mark = CASE WHEN f.mark < 0 THEN -u.mark ELSE u.mark END
 FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::smallint[]) u (app, driver, time, mark)
 WHERE f.app = u.app AND f.driver = u.driver AND f.time = u.time`
 )
+
+var insertFixes = `INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM ` + arrays(1, fixFields, fixTypes)
 
 // putFixes queues what the logs have changed.
 func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
@@ -266,57 +265,75 @@ func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
 	}
 }
 
-// freshValues are the new fixes of the logs, as the arrays of fixFields, and how many they are.
+// freshValues are the new fixes of the logs, as the columns of fixFields, and how many they are.
 func freshValues(drivers []*driverState, logs map[*driverState]*fixLog) (n int, values []any) {
 	for _, d := range drivers {
 		n += len(logs[d].fresh)
 	}
-	put, apps, numbers, times := fixArraysOf(n), make([]int32, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	put := newFixColumnsOf(n)
 	for _, d := range drivers {
-		for _, f := range logs[d].fresh {
-			apps, numbers, times = append(apps, d.app), append(numbers, d.number), append(times, f.Time.UnixMilli())
-			put.add(f.Fix)
-			put.mark = append(put.mark, int16(f.Mark))
+		for i := range logs[d].fresh {
+			f := &logs[d].fresh[i]
+			put.add(d.app, d.number, int16(f.Mark), &f.Fix)
 		}
 	}
-	return n, []any{
-		apps, numbers, times, put.mark, put.trusted, put.lng, put.lat, put.eventID,
-		put.accuracy, put.speed, put.bearing, put.battery,
+	return n, put.values()
+}
+
+// newFixColumns are new rows of fixes as columns.
+type newFixColumns struct {
+	apps    []int32
+	drivers []int64
+	marks   []int16
+	fixColumns
+}
+
+// newFixColumnsOf has room for so many.
+func newFixColumnsOf(n int) *newFixColumns {
+	return &newFixColumns{make([]int32, 0, n), make([]int64, 0, n), make([]int16, 0, n), fixColumnsOf(n)}
+}
+
+func (c *newFixColumns) add(app int32, driver int64, mark int16, f *tracking.Fix) {
+	c.apps, c.drivers, c.marks = append(c.apps, app), append(c.drivers, driver), append(c.marks, mark)
+	c.fixColumns.add(f)
+}
+
+// values are those of fixFields.
+func (c *newFixColumns) values() []any {
+	return []any{
+		c.apps, c.drivers, c.time.values(), c.marks, c.trusted.values(), c.lng.values(), c.lat.values(), c.eventID.values(),
+		c.accuracy.values(), c.speed.values(), c.bearing.values(), c.battery.values(),
 	}
 }
 
-// fixArrays are fixes as columns. Those that may be missing are NULL then, all of them.
-type fixArrays struct {
-	time                              []*int64
-	mark                              []int16
-	trusted                           []*bool
-	lng, lat                          []*float64
-	eventID                           []*string
-	accuracy, speed, bearing, battery []*float64
+// fixColumns are fixes as columns. Those that may be missing are NULL then, all of them.
+type fixColumns struct {
+	time                              sparse[int64]
+	trusted                           sparse[bool]
+	lng, lat                          sparse[float64]
+	eventID                           sparse[string]
+	accuracy, speed, bearing, battery sparse[float64]
 }
 
-// fixArraysOf has room for so many.
-func fixArraysOf(n int) fixArrays {
-	floats := func() []*float64 { return make([]*float64, 0, n) }
-	return fixArrays{
-		time: make([]*int64, 0, n), mark: make([]int16, 0, n), trusted: make([]*bool, 0, n),
-		lng: floats(), lat: floats(), eventID: make([]*string, 0, n), accuracy: floats(), speed: floats(),
-		bearing: floats(), battery: floats(),
+// fixColumnsOf has room for so many.
+func fixColumnsOf(n int) fixColumns {
+	return fixColumns{
+		sparseOf[int64](n), sparseOf[bool](n), sparseOf[float64](n), sparseOf[float64](n), sparseOf[string](n),
+		sparseOf[float64](n), sparseOf[float64](n), sparseOf[float64](n), sparseOf[float64](n),
 	}
 }
 
-func (c *fixArrays) add(f tracking.Fix) {
-	if f.Time.IsZero() {
-		c.time, c.trusted, c.eventID = append(c.time, nil), append(c.trusted, nil), append(c.eventID, nil)
-		c.lng, c.lat, c.accuracy = append(c.lng, nil), append(c.lat, nil), append(c.accuracy, nil)
-		c.speed, c.bearing, c.battery = append(c.speed, nil), append(c.bearing, nil), append(c.battery, nil)
-		return
-	}
-	c.time, c.trusted = append(c.time, new(f.Time.UnixMilli())), append(c.trusted, &f.Trusted)
-	c.lng, c.lat = append(c.lng, &f.LngLat.Lng), append(c.lat, &f.LngLat.Lat)
-	c.eventID = append(c.eventID, textValue(f.EventID))
-	c.accuracy, c.speed = append(c.accuracy, readingValue(f.Accuracy)), append(c.speed, readingValue(f.Speed))
-	c.bearing, c.battery = append(c.bearing, readingValue(f.Bearing)), append(c.battery, readingValue(f.Battery))
+func (c *fixColumns) add(f *tracking.Fix) {
+	there := !f.Time.IsZero()
+	c.time.add(f.Time.UnixMilli(), there)
+	c.trusted.add(f.Trusted, there)
+	c.lng.add(f.LngLat.Lng, there)
+	c.lat.add(f.LngLat.Lat, there)
+	c.eventID.add(f.EventID, there && f.EventID != "")
+	c.accuracy.add(f.Accuracy.Value, there && f.Accuracy.Known)
+	c.speed.add(f.Speed.Value, there && f.Speed.Known)
+	c.bearing.add(f.Bearing.Value, there && f.Bearing.Known)
+	c.battery.add(f.Battery.Value, there && f.Battery.Known)
 }
 
 const (
@@ -325,16 +342,14 @@ const (
 	rewrites = u.rewrites, tail = u.tail, fix_time = u.time, fix_lng = u.lng, fix_lat = u.lat,
 	fix_event_id = u.event_id, fix_accuracy = u.accuracy, fix_speed = u.speed, fix_bearing = u.bearing,
 	fix_battery = u.battery, fix_trusted = u.trusted, stamp = p.stamp + 1`
-	positionArrays = `$1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::float8[],
-	$8::float8[], $9::bigint[], $10::bigint[], $11::bigint[], $12::text[], $13::bigint[], $14::float8[],
-	$15::float8[], $16::text[], $17::float8[], $18::float8[], $19::float8[], $20::float8[], $21::bool[]`
 	positionFields = `app, driver, cell, heard, oldest, seen, least, recent, arrivals, unread, rewrites, tail, time, lng,
 	lat, event_id, accuracy, speed, bearing, battery, trusted`
-
-	updatePositions = `
-UPDATE tracking.positions p SET ` + setPosition + ` FROM unnest(` + positionArrays + `) u (` + positionFields + `)
-WHERE p.app = u.app AND p.driver = u.driver`
+	positionTypes = `int, bigint, bigint, bigint, bigint, bigint, float8, float8, bigint, bigint, bigint, text, bigint, float8,
+	float8, text, float8, float8, float8, float8, bool`
 )
+
+var updatePositions = `UPDATE tracking.positions p SET ` + setPosition + `
+FROM ` + arrays(1, positionFields, positionTypes) + ` WHERE p.app = u.app AND p.driver = u.driver`
 
 // putPositions queues where drivers are now.
 func (x *tx) putPositions(drivers []*driverState) {
@@ -347,31 +362,31 @@ func (x *tx) putPositions(drivers []*driverState) {
 	}
 }
 
-// positionValues are where drivers are now, as the arrays of positionFields.
+// positionValues are where drivers are now, as the columns of positionFields.
 func positionValues(drivers []*driverState) []any {
 	n := len(drivers)
-	apps, at := make([]int32, 0, n), fixArraysOf(n)
+	apps, at := make([]int32, 0, n), fixColumnsOf(n)
 	numbers, heard, arrivals := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
 	unread, rewrites := make([]int64, 0, n), make([]int64, 0, n)
-	cells, oldest, seen := make([]*int64, 0, n), make([]*int64, 0, n), make([]*int64, 0, n)
-	least, recent, tails := make([]*float64, 0, n), make([]*float64, 0, n), make([]*string, 0, n)
+	cells, oldest, seen := sparseOf[int64](n), sparseOf[int64](n), sparseOf[int64](n)
+	least, recent, tails := sparseOf[float64](n), sparseOf[float64](n), sparseOf[string](n)
 	for _, d := range drivers {
 		p := &d.Position
-		var cell *int64
-		if p.Located() {
-			cell = new(cellOf(p.Fix.LngLat))
-		}
-		apps, numbers, cells = append(apps, d.app), append(numbers, d.number), append(cells, cell)
-		heard, oldest = append(heard, heardOf(&d.Driver)), append(oldest, d.oldest)
-		seen = append(seen, millis(p.SeenAt))
-		least, recent = append(least, readingValue(p.Skew.Least)), append(recent, readingValue(p.Skew.Recent))
+		cells.add(cellOf(p.Fix.LngLat), p.Located())
+		apps, numbers, heard = append(apps, d.app), append(numbers, d.number), append(heard, heardOf(&d.Driver))
+		oldest.addPointer(d.oldest)
+		seen.add(p.SeenAt.UnixMilli(), p.SeenAt.UnixMilli() != zeroMillis)
+		least.add(p.Skew.Least.Value, p.Skew.Least.Known)
+		recent.add(p.Skew.Recent.Value, p.Skew.Recent.Known)
 		arrivals, unread = append(arrivals, int64(p.Skew.Arrivals)), append(unread, int64(p.Unread))
-		rewrites, tails = append(rewrites, int64(p.Rewrites)), append(tails, textValue(p.Tail))
-		at.add(p.Fix)
+		rewrites = append(rewrites, int64(p.Rewrites))
+		tails.add(p.Tail, p.Tail != "")
+		at.add(&p.Fix)
 	}
 	return []any{
-		apps, numbers, cells, heard, oldest, seen, least, recent, arrivals, unread, rewrites,
-		tails, at.time, at.lng, at.lat, at.eventID, at.accuracy, at.speed, at.bearing, at.battery, at.trusted,
+		apps, numbers, cells.values(), heard, oldest.values(), seen.values(), least.values(), recent.values(), arrivals,
+		unread, rewrites, tails.values(), at.time.values(), at.lng.values(), at.lat.values(), at.eventID.values(),
+		at.accuracy.values(), at.speed.values(), at.bearing.values(), at.battery.values(), at.trusted.values(),
 	}
 }
 

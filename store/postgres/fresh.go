@@ -26,7 +26,7 @@ func fresh(cs *tracking.Changeset) bool {
 
 // appendFresh counts events, writes them, and puts them into queues. The row of a subject is locked from
 // before an event of it is numbered, as countEvents does it.
-const appendFresh = `
+var appendFresh = `
 WITH s AS (
 	INSERT INTO tracking.subjects AS s (app, kind, id, last_seq)
 	SELECT $1::int, u.kind, u.id, u.n FROM unnest($2::text[], $3::text[], $4::bigint[]) WITH ORDINALITY u (kind, id, n, o)
@@ -37,9 +37,8 @@ e AS (
 	INSERT INTO tracking.events (app, id, type, time, recorded_at, actor, subject, kind, subject_id, person, seq, data)
 	SELECT $1::int, u.id, u.type, u.time, u.recorded_at, u.actor, s.n, u.kind, u.subject_id, u.person,
 		s.last_seq - u.later, u.data::jsonb
-	FROM unnest($5::text[], $6::text[], $7::bigint[], $8::bigint[], $9::text[], $10::text[], $11::text[], $12::text[],
-		$13::bigint[], $14::text[]) WITH ORDINALITY
-		u (id, type, time, recorded_at, actor, kind, subject_id, person, later, data, o)
+	FROM ` + orderedArrays(5, `id, type, time, recorded_at, actor, kind, subject_id, person, later, data`,
+	`text, text, bigint, bigint, text, text, text, text, bigint, text`) + `
 	JOIN s ON s.id = u.subject_id AND s.kind = u.kind ORDER BY u.o
 	RETURNING subject, n),
 d AS (

@@ -224,3 +224,50 @@ func TestLateInGroups(t *testing.T) {
 		}
 	}
 }
+
+// What only some fixes of a group have is kept with these and no others, be it the first, the last or
+// none; so it is for positions.
+func TestReadingsOfSome(t *testing.T) {
+	t.Parallel()
+	s := open(t, template.Database(t), nil)
+	defer s.Close()
+	const fixes = 3
+	const id = tracking.DriverID("driver-0")
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: someDrivers(1)}); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	for some := range 1 << fixes { // which have them
+		for try := range 2 { // read before, and known
+			b := tracking.FixBatch{DriverID: id}
+			for i := range fixes {
+				n++
+				f := tracking.Fix{
+					LngLat: tracking.LngLat{Lng: 11 + float64(n)/1e4, Lat: 48}, Time: start.Add(time.Duration(n) * time.Second),
+				}
+				if some&(1<<i) != 0 {
+					f.EventID, f.Accuracy, f.Speed = fmt.Sprint("event ", n), tracking.Known(5), tracking.Known(float64(n))
+					f.Bearing, f.Battery = tracking.Known(float64(n)/10), tracking.Known(0.5)
+				}
+				b.Fixes = append(b.Fixes, f)
+			}
+			b.SeenAt = b.Fixes[fixes-1].Time
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+				t.Fatalf("%03b, try %d: %v", some, try, err)
+			}
+			kept, err := s.KeptFixes(t.Context(), app, id, tracking.FixRange{Newest: true, Limit: fixes})
+			if err != nil || len(kept) != fixes {
+				t.Fatalf("%03b, try %d: %d fixes, %v", some, try, len(kept), err)
+			}
+			for i, want := range b.Fixes {
+				if got := kept[fixes-1-i].Fix; got != want {
+					t.Errorf("%03b, try %d, fix %d is %+v, want %+v", some, try, i, got, want)
+				}
+			}
+			d, err := s.Driver(t.Context(), app, id)
+			if err != nil || d.Position.Fix != b.Fixes[fixes-1] {
+				t.Errorf("%03b, try %d: the position is %+v, %v", some, try, d.Position.Fix, err)
+			}
+		}
+	}
+}

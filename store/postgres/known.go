@@ -175,16 +175,15 @@ SELECT set_config('lock_timeout', '200ms', true), set_config('plan_cache_mode', 
 
 // moveDrivers does all for those who have the stamps, and lists them. What is true stays a look into a
 // table of those, and is no join.
-const moveDrivers = `
+var moveDrivers = `
 WITH moved AS (
 	UPDATE tracking.positions p SET ` + setPosition + `
-	FROM unnest(` + positionArrays + `, $22::bigint[]) u (` + positionFields + `, stamp)
+	FROM ` + arrays(1, positionFields+`, stamp`, positionTypes+`, bigint`) + `
 	WHERE p.app = u.app AND p.driver = u.driver AND p.stamp = u.stamp RETURNING p.app, p.driver),
 kept AS (
 	INSERT INTO tracking.fixes (` + fixFields + `)
-	SELECT f.* FROM unnest($23::int[], $24::bigint[], $25::bigint[], $26::smallint[], $27::bool[], $28::float8[],
-		$29::float8[], $30::text[], $31::float8[], $32::float8[], $33::float8[], $34::float8[]) f (` + fixFields + `)
-	WHERE ((f.app, f.driver) IN (SELECT app, driver FROM moved)) IS TRUE)
+	SELECT * FROM ` + arrays(23, fixFields, fixTypes) + `
+	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)
 SELECT app, driver FROM moved`
 
 // moveKnown writes what is judged, and tells for whom it is written. Who is held by somebody else is

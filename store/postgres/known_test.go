@@ -269,7 +269,7 @@ func TestPlanOfKnown(t *testing.T) {
 				t.Fatal(err)
 			}
 			plan := strings.Join(lines, "\n\t")
-			u, p := strings.Index(plan, "Function Scan on u"), strings.Index(plan, "using positions_pkey on positions p")
+			u, p := strings.Index(plan, "Subquery Scan on u"), strings.Index(plan, "using positions_pkey on positions p")
 			if u < 0 || p < u || strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Nested Loop") {
 				t.Errorf("with %s:\n\t%s", size, plan)
 			}

@@ -15,11 +15,10 @@ import (
 
 var (
 	restoreTasks = strings.Replace(strings.Replace(insertTasks, newVersion+`, id`, `u.version, id`, 1),
-		taskArrays, arrays(2, `id, created_at, `+taskSet+`, version`, `text, bigint, `+taskTypes+`, bigint`), 1)
+		taskArrays, orderedArrays(2, `id, created_at, `+taskSet+`, version`, `text, bigint, `+taskTypes+`, bigint`), 1)
 	restoreTrip   = strings.Replace(insertTrip, newVersion, `$29`, 1)
 	restoreKey    = strings.Replace(insertKey, `VALUES ($1, $2, 1,`, `VALUES ($1, $2, $7,`, 1)
-	restoreEvents = strings.NewReplacer("data,\n\tnotices)", "data, notices, place)", "u.notices::jsonb", "u.notices::jsonb, u.place",
-		"$14::text[])", "$14::text[], $15::bigint[])", "data, notices)", "data, notices, place)").Replace(insertEvents)
+	restoreEvents = eventsInsert(eventFields+`, place`, eventTypes+`, bigint`)
 )
 
 const (
@@ -334,9 +333,7 @@ func (y *restorer) fixes(ctx context.Context, list []tracking.FixRow) error {
 	if err != nil {
 		return err
 	}
-	var put fixArrays
-	var apps []int32
-	var numbers, times []int64
+	put := newFixColumnsOf(len(list))
 	last, oldest := map[int64]int64{}, map[int64]int64{}
 	for _, o := range found {
 		if o.lastFix != nil {
@@ -355,12 +352,9 @@ func (y *restorer) fixes(ctx context.Context, list []tracking.FixRow) error {
 		} else if _, ok := oldest[n]; !ok {
 			oldest[n] = t
 		}
-		apps, numbers, times = append(apps, y.app), append(numbers, n), append(times, t)
-		put.add(f.Fix)
-		put.mark = append(put.mark, mark)
+		put.add(y.app, n, mark, &f.Fix)
 	}
-	y.queue(insertFixes, apps, numbers, times, put.mark, put.trusted, put.lng, put.lat, put.eventID,
-		put.accuracy, put.speed, put.bearing, put.battery)
+	y.queue(insertFixes, put.values()...)
 	for n, t := range oldest {
 		y.queue(raiseOldest, y.app, n, t)
 	}

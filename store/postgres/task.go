@@ -39,7 +39,7 @@ const returnGiven = `RETURNING id, seq, version`
 
 // Many tasks are written by one statement. New ones are numbered in their order.
 var (
-	taskArrays  = arrays(2, `id, created_at, `+taskSet, `text, bigint, `+taskTypes)
+	taskArrays  = orderedArrays(2, `id, created_at, `+taskSet, `text, bigint, `+taskTypes)
 	insertTasks = `INSERT INTO tracking.tasks (app, version, id, created_at, ` + taskSet + `)
 		SELECT $1::int, ` + newVersion + `, id, created_at, ` + arrayValues(taskSet, taskTypes) + ` FROM ` + taskArrays + ` ORDER BY o
 		` + returnGiven

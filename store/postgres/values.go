@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -235,18 +236,28 @@ func fixValues(f tracking.Fix) []any {
 	}
 }
 
-// arrays are columns of some names and types as rows u, with their place o, of parameters from $first
-// on: an array for each.
+// arrays are columns of some names and types as rows u, of parameters from $first on: an array for
+// each. In the list of a SELECT the server walks all arrays at once; as a function in FROM it would
+// put each into a table of its own first, which takes five times as long. An array that is NULL is a
+// column of NULLs, but not the first one.
 func arrays(first int, names, types string) string {
-	var b strings.Builder
+	return `(SELECT ` + arrayColumns(first, names, types) + `) u`
+}
+
+// orderedArrays are arrays with their place o.
+func orderedArrays(first int, names, types string) string {
+	typ, _, _ := strings.Cut(types, ",")
+	return `(SELECT ` + arrayColumns(first, names, types) +
+		`, generate_series(1, cardinality($` + strconv.Itoa(first) + `::` + typ + `[])) AS o) u`
+}
+
+func arrayColumns(first int, names, types string) string {
+	list := strings.Split(names, ",")
 	for i, typ := range strings.Split(types, ",") {
 		typ, _, _ = strings.Cut(strings.TrimSpace(typ), ">")
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString("$" + strconv.Itoa(first+i) + "::" + typ + "[]")
+		list[i] = "unnest($" + strconv.Itoa(first+i) + "::" + typ + "[]) AS " + strings.TrimSpace(list[i])
 	}
-	return `unnest(` + b.String() + `) WITH ORDINALITY u (` + names + `, o)`
+	return strings.Join(list, ", ")
 }
 
 // arrayValues are those columns of u as what they become.
@@ -259,6 +270,51 @@ func arrayValues(names, types string) string {
 		}
 	}
 	return strings.Join(list, ", ")
+}
+
+// sparse is a column some of whose values may be missing. As all are there mostly, or none is, it
+// spares to send pointers, which are slow to encode, and NULLs.
+type sparse[T any] struct {
+	list    []T
+	missing []int // the places of those that are
+}
+
+// sparseOf has room for so many.
+func sparseOf[T any](n int) sparse[T] { return sparse[T]{list: make([]T, 0, n)} }
+
+func (c *sparse[T]) add(v T, there bool) {
+	if !there {
+		var none T
+		c.missing, v = append(c.missing, len(c.list)), none
+	}
+	c.list = append(c.list, v)
+}
+
+func (c *sparse[T]) addPointer(v *T) {
+	if v == nil {
+		var none T
+		c.add(none, false)
+		return
+	}
+	c.add(*v, true)
+}
+
+// values are the column as the array of a parameter: NULL where all are missing.
+func (c *sparse[T]) values() any {
+	switch len(c.missing) {
+	case 0:
+		return c.list
+	case len(c.list):
+		return []T(nil)
+	}
+	list := make([]*T, len(c.list))
+	for i := range c.list {
+		list[i] = &c.list[i]
+	}
+	for _, i := range c.missing {
+		list[i] = nil
+	}
+	return list
 }
 
 // columns turns rows into an array for each column.
@@ -275,13 +331,13 @@ func columns(rows [][]any) []any {
 		case bool:
 			list[i] = column[bool](rows, i)
 		case *string:
-			list[i] = column[*string](rows, i)
+			list[i] = sparseColumn[string](rows, i)
 		case *int64:
-			list[i] = column[*int64](rows, i)
+			list[i] = sparseColumn[int64](rows, i)
 		case *float64:
-			list[i] = column[*float64](rows, i)
+			list[i] = sparseColumn[float64](rows, i)
 		case []byte:
-			list[i] = column[[]byte](rows, i)
+			list[i] = bytesColumn(rows, i)
 		default:
 			panic(fmt.Sprintf("postgres: no array of %T", v))
 		}
@@ -293,6 +349,22 @@ func column[T any](rows [][]any, i int) []T {
 	list := make([]T, len(rows))
 	for n, row := range rows {
 		list[n] = row[i].(T)
+	}
+	return list
+}
+
+func sparseColumn[T any](rows [][]any, i int) any {
+	c := sparseOf[T](len(rows))
+	for _, row := range rows {
+		c.addPointer(row[i].(*T))
+	}
+	return c.values()
+}
+
+func bytesColumn(rows [][]any, i int) [][]byte {
+	list := column[[]byte](rows, i)
+	if !slices.ContainsFunc(list, func(v []byte) bool { return v != nil }) {
+		return nil
 	}
 	return list
 }
