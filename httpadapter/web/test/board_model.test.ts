@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { step } from '../src/board/keys';
+import { step, subject } from '../src/board/keys';
 import { liveness } from '../src/board/connection';
 import { alike, isLate, stateOf, World, type Driver, type Task } from '../src/board/model';
 import { best, days, leave, needs, rows, told, unassigned, whyWaits } from '../src/board/needs';
@@ -310,4 +310,12 @@ test('a task that is dropped among the stops of another driver lands there', () 
   assert.deepEqual(placed([down, a, b], 'n', 'drop', 2), [a, down, b], 'of one that he has, counted with it');
   assert.deepEqual(placed([a, b, up, down], 'n', 'pickup', 1), [a, up, b, down]);
   assert.deepEqual(placed([a, b, up, down], 'n', 'drop', 1), [a, up, down, b], 'a drop never without its pickup before it');
+});
+
+test('a key is about the task that is open, else about the one that is selected', () => {
+  const selection = { kind: 'task', id: 'behind' } as const;
+  assert.equal(subject({ panel: null, selection }), 'behind');
+  assert.equal(subject({ panel: { name: 'task', of: 'open' }, selection }), 'open');
+  assert.equal(subject({ panel: { name: 'search', of: '' }, selection }), 'behind');
+  assert.equal(subject({ panel: null, selection: { kind: 'driver', id: 'd' } }), undefined);
 });

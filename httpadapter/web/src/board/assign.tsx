@@ -3,15 +3,18 @@
 import { useLayoutEffect, useState } from 'preact/hooks';
 import type { Board } from './board';
 import { Field } from './fields';
-import { driverName, nameOf } from './model';
+import { driverName, nameOf, type Task } from './model';
 import { hue } from './hue';
 import { waits } from './parts';
+import { NoRow } from './read';
+import { useTask } from './task';
 
 export function AssignPanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
   const [taking, setTaking] = useState<string | null>(null); // to whom, of a task that somebody is at
   const [where, setWhere] = useState('');
-  const task = board.task(of);
+  const row = useTask(board, of);
+  const task = row && row !== 'unread' ? row : null;
   const list = task && task.status !== 'completed' ? board.candidates(of) : null;
   const others = (list?.candidates ?? []).filter((c) => c.driver_id !== task?.driver_id);
   const under = task?.status === 'in_progress';
@@ -36,7 +39,7 @@ export function AssignPanel({ board, of }: { board: Board; of: string }) {
     addEventListener('keydown', down);
     return () => removeEventListener('keydown', down);
   });
-  if (!task) return <p class="calm">{t('board.gone')}</p>;
+  if (!task) return <NoRow board={board} row={row as Exclude<typeof row, Task>} gone="board.gone" />;
   if (task.status === 'completed') return <p class="calm">{t('board.assign.over')}</p>;
   return (
     <>
@@ -47,7 +50,7 @@ export function AssignPanel({ board, of }: { board: Board; of: string }) {
       </p>
       {under && <p class="note">{t('board.assign.under', { name: driverName(board.driver(task.driver_id), task.driver_id ?? '') })}</p>}
       {others.length > 0 && <Field label={t('board.assign.at')} name="at" type="number" value={where} onInput={setWhere} hint={t('board.assign.at.hint')} />}
-      {!list && <p class="calm">{t('board.loading')}</p>}
+      {!list && <NoRow board={board} row={board.couldNotRead('candidates ' + of) ? 'unread' : undefined} gone="board.gone" />}
       {list && others.length === 0 && <p class="calm">{t('board.assign.none')}</p>}
       <ol class="candidates">
         {others.map((c, i) => (

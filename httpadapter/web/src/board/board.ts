@@ -8,7 +8,8 @@ import { Api, query, type Answer } from './api';
 import { Connection, liveness, type Liveness } from './connection';
 import type { Landing } from './drag';
 import { alike, driverName, nameOf, World, type Change, type Driver, type Rules, type Task, type Waiting } from './model';
-import { differing, placed, withTask, type Stop } from './order';
+import { differing, placed, sameOrder, withTask, type Stop } from './order';
+import { readOf } from './read';
 import { failed, leave, needs, told, type Candidate, type Need } from './needs';
 import type { Contact } from '../shared/place';
 
@@ -54,6 +55,7 @@ export interface Act {
   path: string;
   body: object;
   seen?: Task; // as it was when the reader decided, where body names its version
+  order?: readonly Stop[]; // of a driver's stops when the reader decided, where body is another order for its version
   headers?: Record<string, string>;
   done?: string; // what is said once it is done
   quiet?: boolean; // says nothing when it is refused: the caller does
@@ -64,6 +66,7 @@ const flashFor = 4_000;
 const redraw = 5_000; // ms
 const ours = 2_000; // ms after an answer within which the stream tells of the same
 const readAgain = 30_000; // ms until what is asked for apart from the stream is asked for again
+const unreadFor = 4_000; // ms until what could not be read is read again: less than a redraw
 const calls = 2; // of those that go on at once
 const peekAfter = 500; // ms that something is held over a driver until his stops are shown
 const dayPages = 4; // of 500 tasks that have ended
@@ -93,8 +96,8 @@ export class Board {
   /** Takes the place of a click on the map, while a panel asks for one. */
   picking: ((at: LngLat) => void) | null = null;
 
-  /** The task whose panel is to ask at once if it is to be deleted; '' is none. */
-  removing = '';
+  /** What the panel of a task is to ask at once. */
+  asking: { what: 'delete' | 'unassign'; of: string } | null = null;
 
   /** A place that somebody looks for, before there is a task there. */
   looked: LngLat | null = null;
@@ -118,7 +121,7 @@ export class Board {
   private readonly unclaimed = new Set<string>(); // what has come since, and may be theirs
   private readonly options = new Map<string, Options>();
   private readonly routes = new Map<string, Route>();
-  private readonly asked = new Map<string, () => Promise<void>>();
+  private readonly asked = new Map<string, () => Promise<boolean>>();
   private running = 0;
   private seenNeeds: Set<string> | null = null;
   private readonly dismissed: Set<string>;
@@ -206,7 +209,7 @@ export class Board {
     }
     const [name = '', of = ''] = hash.split('/');
     this.panel = name ? { name, of: decoded(of) } : null;
-    if (this.panel?.name !== 'task' || this.panel.of !== this.removing) this.removing = '';
+    if (this.panel?.name !== 'task' || this.panel.of !== this.asking?.of) this.asking = null;
     this.changed();
     return false;
   }
@@ -268,8 +271,8 @@ export class Board {
     this.world = new World(distance);
     this.wasWhole = this.wholeDay = this.dayRead = false;
     this.session = this.selection = this.panel = this.seenNeeds = null;
-    this.removing = '';
-    for (const m of [this.options, this.routes, this.busy, this.flashes, this.reasons, this.nobody, this.marked]) m.clear();
+    this.asking = null;
+    for (const m of [this.options, this.routes, this.busy, this.flashes, this.reasons, this.nobody, this.unread, this.marked]) m.clear();
     this.needs = [];
     this.state = 'out';
     this.why = why;
@@ -476,9 +479,15 @@ export class Board {
     location.hash = name + (of ? '/' + encodeURIComponent(of) : '');
   }
 
+  /** Opens the panel of a task, which asks whether that is to be done. */
+  ask(what: 'delete' | 'unassign', of: string): void {
+    this.asking = { what, of };
+    this.open('task', of);
+    this.changed();
+  }
+
   close(): void {
-    this.panel = null;
-    this.removing = '';
+    this.panel = this.asking = null;
     history.replaceState(null, '', location.pathname + location.search);
     this.changed();
   }
@@ -548,6 +557,12 @@ export class Board {
       const now = await this.newer(a.seen);
       if (now && alike(now, a.seen)) answer = await this.api.call('POST', a.path, { ...a.body, version: now.version }, a.headers);
     }
+    if (a.order && answer.kind === 'failed' && answer.status === 409 && answer.field === 'version') {
+      // Nor that something else about the driver has changed: the order is made from the one that there still is.
+      const { driver_id } = a.body as { driver_id: string };
+      const now = await this.api.call('GET', query('/v1/users/driver/route', { driver_id }));
+      if (now.kind === 'ok' && sameOrder(now.data.stops as Stop[], a.order)) answer = await this.api.call('POST', a.path, { ...a.body, version: now.data.version }, a.headers);
+    }
     for (const id of a.about) {
       const n = (this.busy.get(id) ?? 1) - 1;
       if (n > 0) this.busy.set(id, n);
@@ -566,7 +581,7 @@ export class Board {
       this.waitingWanted = true;
       if (a.done) this.say(a.done);
     } else if (!this.refused(answer) || answer.kind === 'offline' || answer.status !== 401) {
-      if (!a.quiet) this.say((await this.otherStops(answer, a.body)) ?? (await this.excuse(answer, a.about[0])), true);
+      if (!a.quiet) this.say((await this.otherStops(answer, a.body, a.order)) ?? (await this.excuse(answer, a.about[0])), true);
     }
     this.changed();
     return answer;
@@ -605,18 +620,22 @@ export class Board {
   }
 
   /** What has changed about the stops of a driver that were to come in an order, and who changed it; null: that was not what was in the way. */
-  private async otherStops(a: Exclude<Answer, { kind: 'ok' }>, body: { task_id?: string; driver_id?: string; stops?: Stop[] }): Promise<string | null> {
+  private async otherStops(a: Exclude<Answer, { kind: 'ok' }>, body: { task_id?: string; driver_id?: string; stops?: Stop[] }, order?: readonly Stop[]): Promise<string | null> {
     const id = body.driver_id;
     if (a.kind !== 'failed' || a.status !== 409 || !body.stops || !id || !/^(stops|version$)/.test(a.field ?? '')) return null;
     const now = await this.api.call('GET', query('/v1/users/driver/route', { driver_id: id }));
-    const others = now.kind === 'ok' ? differing(body.stops, now.data.stops as Stop[]).filter((task) => task !== body.task_id) : [];
-    if (others.length === 0 && !a.field!.startsWith('stops')) return null;
+    const stops = now.kind === 'ok' ? (now.data.stops as Stop[]) : body.stops;
+    const others = differing(body.stops, stops).filter((task) => task !== body.task_id);
     const driver = driverName(this.driver(id), id);
     for (const task of others) {
       const last = await this.lastEvent('task_id', task, moves);
       if (last) return this.t('board.act.stops.by', { driver, task: this.task(task) ? nameOf(this.task(task)!) : task, ...last });
     }
-    return this.t('board.act.stops', { driver });
+    if (others.length === 0 && order && now.kind === 'ok' && !sameOrder(stops, order)) {
+      const last = await this.lastEvent('driver_id', id, ['driver.routed']);
+      if (last) return this.t('board.act.stops.order', { driver, ...last });
+    }
+    return others.length > 0 || order || a.field!.startsWith('stops') ? this.t('board.act.stops', { driver }) : null;
   }
 
   /** What last happened to something, of these types or whichever there is a word for, in words: what, who and when. */
@@ -647,17 +666,23 @@ export class Board {
     return kind === 'system' ? this.t('board.actor.system') : id || actor;
   }
 
+  /** Whether that could not be read when it was asked for last. */
+  couldNotRead(what: string): boolean {
+    return this.unread.has(what);
+  }
+
   /** Whom a task may go to, as far as it was read; asks for it where that is some time ago. */
   candidates(task: string): Options | null {
     const have = this.options.get(task);
     if (!have || Date.now() - have.at > readAgain) {
-      this.ask('candidates ' + task, async () => {
+      this.read('candidates ' + task, async () => {
         const a = await this.api.call('GET', query('/v1/task/candidates', { task_id: task, limit: 10 }));
-        if (a.kind !== 'ok') return void this.options.set(task, { candidates: have?.candidates ?? [], at: Date.now() });
+        if (a.kind !== 'ok') return false;
         const { candidates, waiting } = a.data as { candidates: Candidate[]; waiting?: Waiting };
         this.options.set(task, { candidates, at: Date.now() });
         if (waiting?.reason) this.reasons.set(task, waiting.reason);
         else this.reasons.delete(task);
+        return true;
       });
     }
     return have ?? null;
@@ -668,10 +693,10 @@ export class Board {
     const have = this.routes.get(driver);
     const d = this.driver(driver);
     if (d && (!have || have.of !== d.version || Date.now() - have.at > 2 * readAgain)) {
-      this.ask('route ' + driver, async () => {
+      this.read('route ' + driver, async () => {
         const a = await this.api.call('GET', query('/v1/users/driver/route', { driver_id: driver }));
         if (a.kind === 'ok') this.routes.set(driver, { stops: a.data.stops, version: a.data.version, at: Date.now(), of: d.version });
-        else if (have) have.at = Date.now();
+        return a.kind === 'ok';
       });
     }
     return have ?? null;
@@ -681,20 +706,23 @@ export class Board {
   anyDriver(id: string): Driver | undefined {
     const d = this.driver(id);
     if (!d && !this.nobody.has(id)) {
-      this.ask('driver ' + id, async () => {
+      this.read('driver ' + id, async () => {
         const a = await this.api.call('GET', query('/v1/users/driver', { driver_id: id }));
-        if (a.kind === 'ok') this.world.learn({ driver: a.data.driver });
-        else this.nobody.add(id);
+        const read = readOf(a, (data) => data.driver as Driver);
+        if (read.kind === 'read') this.world.learn({ driver: read.value });
+        if (read.kind === 'none') this.nobody.add(id);
+        return read.kind !== 'unread';
       });
     }
     return d;
   }
 
-  private readonly nobody = new Set<string>(); // ids of drivers who could not be read
+  private readonly nobody = new Set<string>(); // ids of which there is no driver
+  private readonly unread = new Map<string, number>(); // what could not be read, and when
 
-  /** Reads something once at a time, and few things at once. */
-  private ask(what: string, read: () => Promise<void>): void {
-    if (this.asked.has(what)) return;
+  /** Reads something once at a time, and few things at once. What could not be read is read again after a while, if it is still wanted. */
+  private read(what: string, read: () => Promise<boolean>): void {
+    if (this.asked.has(what) || Date.now() - (this.unread.get(what) ?? 0) < unreadFor) return;
     this.asked.set(what, read);
     this.readNext();
   }
@@ -708,7 +736,9 @@ export class Board {
     const world = this.world;
     this.running++;
     this.reading.add(what);
-    void read().finally(() => {
+    void read().then((done) => {
+      if (done) this.unread.delete(what);
+      else this.unread.set(what, Date.now());
       this.running--;
       this.reading.delete(what);
       this.asked.delete(what);

@@ -9,6 +9,7 @@ import { marks } from './needscolumn';
 import { moved, sameOrder } from './order';
 import { panelOf } from './panels';
 import { hue } from './hue';
+import { NoRow } from './read';
 
 export function DriversColumn({ board }: { board: Board }) {
   const { t } = board;
@@ -129,7 +130,7 @@ function Stops({ board, driver, route }: { board: Board; driver: Driver; route: 
   const [drag, setDrag] = useState<Drag | null>(null);
   const list = useRef<HTMLOListElement>(null);
   if (driver.open_tasks === 0) return <p class="calm">{t('board.stops.none')}</p>;
-  if (!route) return <p class="calm">{t('board.loading')}</p>;
+  if (!route) return <NoRow board={board} row={board.couldNotRead('route ' + id) ? 'unread' : undefined} gone="board.gone" />;
   const stops = board.shownStops(id);
   const still = !board.mayChange || board.isBusy(id);
   const reorder = (from: number, to: number) => {
@@ -139,6 +140,7 @@ function Stops({ board, driver, route }: { board: Board; driver: Driver; route: 
       about: [id],
       path: '/v1/users/driver/route',
       body: { driver_id: id, stops: next.map(({ task_id, leg }) => ({ task_id, leg })), version: route.version },
+      order: route.stops,
       done: t('board.done.reordered', { name: driverName(driver, id) }),
     });
   };

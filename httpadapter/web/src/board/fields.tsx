@@ -3,6 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
 import type { Board } from './board';
+import type { Task } from './model';
 
 /** Gives an element the focus once it is there, after the panel's heading had it, unless somebody writes already. */
 export function useFocus<T extends HTMLElement>(wanted = true) {
@@ -129,4 +130,14 @@ export function First({ words, onClick }: { words: string; onClick: () => void }
       {words}
     </button>
   );
+}
+
+/** Does what the board has asked of the panel of a task, once. */
+export function useAsked(board: Board, what: 'delete' | 'unassign', task: Task, does: () => void): void {
+  const wanted = board.asking?.what === what && board.asking.of === task.task_id;
+  useEffect(() => {
+    if (!wanted) return;
+    board.asking = null;
+    does();
+  }, [wanted]);
 }

@@ -52,6 +52,12 @@ export function step(list: readonly Selection[], from: Selection | null, by: 1 |
   return list.length === 0 ? -1 : Math.min(list.length - 1, Math.max(0, to));
 }
 
+/** The task that a key is about: the one that is open before the reader, else the one that is selected. */
+export function subject(board: Pick<Board, 'panel' | 'selection'>): string | undefined {
+  if (board.panel?.name === 'task') return board.panel.of;
+  return board.selection?.kind === 'task' ? board.selection.id : undefined;
+}
+
 export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') => void): () => void {
   const { t } = board;
   let last = 0;
@@ -65,7 +71,7 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
     // The map moves by its own keys, of which none is a letter.
     if (target.closest('.leaflet-container') && !/^[a-z?/]$/i.test(e.key)) return;
     const s = board.selection;
-    const task = s?.kind === 'task' ? board.task(s.id) : undefined;
+    const task = board.task(subject(board));
     const done = () => e.preventDefault();
     const panel = Object.keys(panels).find((name) => panels[name]!.key === e.key.toLowerCase() && panelOf(name, board.mayChange));
     if (panel) {
@@ -89,7 +95,7 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
         if (!s || (target.closest('button, a, summary') && !target.matches('.row-main'))) return;
         done();
         if (panelOf(s.kind, board.mayChange)) board.open(s.kind, s.id);
-        else if (task && task.status !== 'completed' && panelOf('assign', board.mayChange)) board.open('assign', s.id);
+        else if (s.kind === 'task' && board.world.tasks.has(s.id) && panelOf('assign', board.mayChange)) board.open('assign', s.id);
         return;
       case 'a':
         if (!task || task.status === 'completed' || !panelOf('assign', board.mayChange)) return;
@@ -99,6 +105,7 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
         if (!task || !board.mayChange) return;
         done();
         if (task.status === 'assigned') return void board.unassign(task);
+        if (task.status === 'in_progress') return board.ask('unassign', task.task_id);
         return board.say(t('board.key.unassign.not', { task: nameOf(task) }), true);
       case 'x':
         if (!task || task.status === 'completed' || !board.mayChange) return;
@@ -109,12 +116,10 @@ export function listen(board: Board, tab: (name: 'needs' | 'map' | 'drivers') =>
         done();
         return void copy(board, task);
       case 'Delete': {
-        const of = board.panel?.name === 'task' ? board.panel.of : task?.task_id;
+        const of = subject(board);
         if (of === undefined || !board.mayChange) return;
         done();
-        board.removing = of;
-        board.open('task', of);
-        return board.changed();
+        return board.ask('delete', of);
       }
       case 'g':
       case 'z':

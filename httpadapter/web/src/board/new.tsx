@@ -6,6 +6,7 @@ import { Check, Field } from './fields';
 import { alike, nameOf, type Task } from './model';
 import { readPoint, writePoint } from './point';
 import { changesOf, draftOf, emptyDraft, taskOf, type Errors, type Side, type TaskDraft } from './taskform';
+import { NoRow } from './read';
 import { useTask } from './task';
 import { monthFirst, readSpan, type Clock } from './when';
 
@@ -69,8 +70,7 @@ export function NewPanel({ board }: { board: Board; of: string }) {
 export function EditPanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
   const task = useTask(board, of);
-  if (task === undefined) return <p class="calm">{t('board.loading')}</p>;
-  if (task === null) return <p class="calm">{t('board.gone')}</p>;
+  if (!task || task === 'unread') return <NoRow board={board} row={task} gone="board.gone" />;
   if (task.status === 'completed') return <p class="calm">{t('board.edit.over')}</p>;
   return <EditForm board={board} task={task} />;
 }

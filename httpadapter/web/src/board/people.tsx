@@ -6,6 +6,7 @@ import type { Board } from './board';
 import { Fact, Field, FormButtons } from './fields';
 import { asciiDigits, telLink } from '../shared/digits';
 import { driverName, ms, type Driver } from './model';
+import { NoRow, readOf, useRow } from './read';
 import { Share } from './share';
 import { TripList } from './task';
 
@@ -142,19 +143,9 @@ function Invited({ board, name, invitation, onClose }: { board: Board; name: str
 }
 
 export function DriverPanel({ board, of }: { board: Board; of: string }) {
-  const { t } = board;
-  const [read, setRead] = useState<Driver | null | undefined>();
-  const known = board.driver(of);
-  const unknown = known === undefined;
-  useEffect(() => {
-    let over = false;
-    if (unknown) void board.api.call('GET', query('/v1/users/driver', { driver_id: of })).then((a) => over || setRead(a.kind === 'ok' ? (a.data.driver as Driver) : null));
-    return () => void (over = true);
-  }, [of, unknown]);
-  const d = known ?? read;
-  if (d === undefined) return <p class="calm">{t('board.loading')}</p>;
-  if (d === null) return <p class="calm">{t('board.gone.driver')}</p>;
-  return <DriverView key={d.driver_id} board={board} driver={d} onRead={setRead} />;
+  const [d, set] = useRow(of, board.driver(of), async () => readOf(await board.api.call('GET', query('/v1/users/driver', { driver_id: of })), (data) => data.driver as Driver));
+  if (!d || d === 'unread') return <NoRow board={board} row={d} gone="board.gone.driver" />;
+  return <DriverView key={d.driver_id} board={board} driver={d} onRead={set} />;
 }
 
 function DriverView({ board, driver, onRead }: { board: Board; driver: Driver; onRead: (d: Driver) => void }) {

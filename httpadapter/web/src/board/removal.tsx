@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { query } from './api';
 import type { Board } from './board';
-import { First } from './fields';
+import { First, useAsked } from './fields';
 import { nameOf, type Task } from './model';
 import { digitsOf } from '../shared/digits';
 import type { Contact } from '../shared/place';
@@ -29,13 +29,10 @@ export function Removal({ board, task }: { board: Board; task: Task }) {
   const { t } = board;
   const [asking, setAsking] = useState(''); // about the task, or about the customer of these digits
   const customers = contacts(task);
-  const wanted = board.removing === task.task_id;
-  useEffect(() => {
-    if (!wanted) return;
-    board.removing = '';
+  useAsked(board, 'delete', task, () => {
     if (deletable(task)) setAsking('task');
     else board.say(t(undeletable(task), { task: nameOf(task) }), true);
-  }, [wanted]);
+  });
   if (!deletable(task) && customers.length === 0) return null;
   const customer = customers.find((c) => digitsOf(c.mobile) === asking);
   return (

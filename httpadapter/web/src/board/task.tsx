@@ -1,47 +1,37 @@
 // One task: what it is, what can be done with it, its link, and what has happened to it.
 
 import { useEffect, useState } from 'preact/hooks';
-import { query } from './api';
+import { query, type Api } from './api';
 import type { Board } from './board';
-import { Choice, Fact, Field, First, FormButtons } from './fields';
+import { Choice, Fact, Field, First, FormButtons, useAsked } from './fields';
 import { History } from './history';
 import { driverName, isLate, ms, nameOf, type Task } from './model';
 import { telLink } from '../shared/digits';
 import type { Place } from '../shared/place';
 import { due, waits } from './parts';
+import { NoRow, readOf, useRow, type Read } from './read';
 import { Removal } from './removal';
 import { writePoint } from './point';
 import { Share } from './share';
 
-/** A task by its id: as the board knows it, else as it is read, undefined while that goes on, null where there is none. */
-export function useTask(board: Board, id: string): Task | null | undefined {
-  const known = board.task(id);
-  const [read, setRead] = useState<Task | null | undefined>();
-  const unknown = known === undefined;
-  useEffect(() => {
-    let over = false;
-    if (unknown) void readTask(board, id).then((task) => over || setRead(task));
-    return () => void (over = true);
-  }, [id, unknown]);
-  return known ?? read;
+/** A task by its id, whether or not the board has heard of it. */
+export function useTask(board: Board, id: string): Task | null | undefined | 'unread' {
+  return useRow(id, board.task(id), () => readTask(board.api, id))[0];
 }
 
 /** Reads a task that the board has not heard of, with its contacts, which only the list tells. */
-async function readTask(board: Board, id: string): Promise<Task | null> {
-  const one = await board.api.call('GET', query('/v1/task', { task_id: id }));
-  if (one.kind !== 'ok') return null;
-  const task = one.data.task as Task;
-  const from = ms(task.created_at);
-  const list = await board.api.call('GET', query('/v1/task/list', { created_from: task.created_at, created_to: new Date(from + 1).toISOString(), limit: 1000 }));
-  const whole = list.kind === 'ok' ? (list.data.task_list as Task[]).find((x) => x.task_id === id) : undefined;
-  return whole ?? task;
+export async function readTask(api: Api, id: string): Promise<Read<Task>> {
+  const one = readOf(await api.call('GET', query('/v1/task', { task_id: id })), (data) => data.task as Task);
+  if (one.kind !== 'read') return one;
+  const from = ms(one.value.created_at);
+  const list = await api.call('GET', query('/v1/task/list', { created_from: one.value.created_at, created_to: new Date(from + 1).toISOString(), limit: 1000 }));
+  return readOf(list, (data) => (data.task_list as Task[]).find((x) => x.task_id === id) ?? one.value);
 }
 
 export function TaskPanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
   const task = useTask(board, of);
-  if (task === undefined) return <p class="calm">{t('board.loading')}</p>;
-  if (task === null) return <p class="calm">{t('board.gone')}</p>;
+  if (!task || task === 'unread') return <NoRow board={board} row={task} gone="board.gone" />;
   const now = board.now();
   const state = task.status === 'completed' ? t('board.outcome.' + task.outcome) : t('board.status.' + task.status);
   const reason = [task.reason_code && (board.config.reasons[task.reason_code] ?? task.reason_code), task.reason].filter(Boolean).join(' · ');
@@ -130,7 +120,9 @@ function Actions({ board, task }: { board: Board; task: Task }) {
   const { t } = board;
   const id = encodeURIComponent(task.task_id);
   const busy = board.isBusy(task.task_id);
-  const [ending, setEnding] = useState(false);
+  const [open, setOpen] = useState<'' | 'end' | 'unassign'>('');
+  const close = () => setOpen('');
+  useAsked(board, 'unassign', task, () => task.status === 'in_progress' && setOpen('unassign'));
   if (task.status === 'completed') {
     if (task.erased_at) return null; // it cannot go on
     const again = task.outcome !== 'succeeded' && !task.retried_by;
@@ -155,20 +147,46 @@ function Actions({ board, task }: { board: Board; task: Task }) {
         <a class={task.driver_id ? 'other' : 'do'} href={'#assign/' + id}>
           {t(task.driver_id ? 'board.task.reassign' : 'board.task.assign')}
         </a>
-        {task.driver_id && (
+        {task.status === 'assigned' && (
           <button type="button" class="other" disabled={busy} onClick={() => void board.unassign(task)}>
+            {t('board.task.unassign')}
+          </button>
+        )}
+        {task.status === 'in_progress' && (
+          <button type="button" class="other" aria-expanded={open === 'unassign'} onClick={() => setOpen(open === 'unassign' ? '' : 'unassign')}>
             {t('board.task.unassign')}
           </button>
         )}
         <a class="other" href={'#edit/' + id}>
           {t('board.task.edit')}
         </a>
-        <button type="button" class="other" aria-expanded={ending} onClick={() => setEnding(!ending)}>
+        <button type="button" class="other" aria-expanded={open === 'end'} onClick={() => setOpen(open === 'end' ? '' : 'end')}>
           {t('board.task.complete')}
         </button>
       </div>
-      {ending && <Complete board={board} task={task} onClose={() => setEnding(false)} />}
+      {open === 'end' && <Complete board={board} task={task} onClose={close} />}
+      {open === 'unassign' && <TakeBack board={board} task={task} onClose={close} />}
     </>
+  );
+}
+
+/** Takes back what somebody is at. */
+function TakeBack({ board, task, onClose }: { board: Board; task: Task; onClose: () => void }) {
+  const { t } = board;
+  const send = (e: Event) => {
+    e.preventDefault();
+    void board.unassign(task).then((a) => a.kind === 'ok' && onClose());
+  };
+  return (
+    <form class="inset" onSubmit={send}>
+      <p>{t('board.unassign.under', { name: driverName(board.driver(task.driver_id), task.driver_id ?? '') })}</p>
+      <p class="buttons">
+        <First words={t('board.unassign.keep')} onClick={onClose} />
+        <button class="do bad" disabled={board.isBusy(task.task_id)}>
+          {t('board.task.unassign')}
+        </button>
+      </p>
+    </form>
   );
 }
 
