@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"github.com/chromedp/chromedp"
+
 	"github.com/seed-8aba7b13/tracking"
 )
 
@@ -71,11 +73,11 @@ func TestBoardUnread(t *testing.T) {
 	dana.eval(`(() => {
 		const send = window.fetch;
 		window.mend = () => (window.fetch = send);
-		window.fetch = (url, how) => String(url).includes('/v1/task?') || String(url).includes('/v1/users/driver?')
+		window.fetch = (url, how) => String(url).includes('/v1/task?') || /[/]v1[/]users[/]drivers?[?]/.test(url)
 			? Promise.resolve(Response.json({ success: false, message: 'no', error: { code: 'unavailable' } }, { status: 503 }))
 			: send(url, how);
 	})()`)
-	for _, panel := range []string{"task/elsewhere", "edit/elsewhere", "assign/elsewhere", "driver/elsewhere"} {
+	for _, panel := range []string{"task/elsewhere", "edit/elsewhere", "assign/elsewhere", "people", "driver/elsewhere"} {
 		dana.eval(`location.hash = '#` + panel + `'`)
 		dana.see(panel+" is unread", `document.querySelector('.panel')?.innerText.includes('This could not be read. Trying again')`)
 	}
@@ -111,4 +113,15 @@ func TestBoardTakenBackUnderWay(t *testing.T) {
 	s.of("bilal", behind)
 	dana.keys("u")
 	dana.said("#8001 cannot be taken back")
+}
+
+// Where nothing is yet, the first button is that of the first step.
+func TestBoardBeginning(t *testing.T) {
+	s := onFile(t)
+	dana := s.dispatcher(chromium(t), "dana")
+	dana.see("the steps", `document.querySelectorAll('.beginning .steps li').length === 3`)
+	dana.eval(`document.querySelector('.beginning .do').click()`)
+	dana.see("whom to invite", `document.activeElement?.name === 'driver-name'`)
+	dana.do("naming her", chromedp.KeyEvent("Asha\r"))
+	dana.see("her code", `/^\d{3}.\d{3}$/.test(document.querySelector('.panel .code')?.textContent)`)
 }

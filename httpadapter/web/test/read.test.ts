@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Api } from '../src/board/api';
+import { readDrivers } from '../src/board/people';
 import { readOf, readOn, type Read } from '../src/board/read';
 import { readTask } from '../src/board/task';
 
@@ -47,4 +48,12 @@ test('who looks on no more is told nothing', async () => {
   const told: unknown[] = [];
   await readOn(async () => (stop.abort(), { kind: 'unread' }), (r) => told.push(r), stop.signal);
   assert.deepEqual(told, []);
+});
+
+test('all drivers are read, or it is not said that there are none', async () => {
+  const on = new AbortController().signal;
+  const page = (ids: string[], has_more: boolean) => done({ drivers: ids.map((driver_id) => ({ driver_id })), has_more });
+  assert.deepEqual(await readDrivers(api(page(['a'], true), page(['b'], false)), on), { kind: 'read', value: [{ driver_id: 'a' }, { driver_id: 'b' }] });
+  assert.deepEqual(await readDrivers(api(page([], false)), on), { kind: 'read', value: [] });
+  for (const answers of [[null], [page(['a'], true), refused(503, 'unavailable')]]) assert.deepEqual(await readDrivers(api(...answers), on), { kind: 'unread' });
 });

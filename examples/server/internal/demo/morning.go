@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -65,9 +66,9 @@ func (m *morning) lay(ctx context.Context) error {
 		if i < len(names) {
 			name = names[i]
 		}
-		at := m.place(2 + 3*i).LngLat
+		at, mobile := m.place(2+3*i).LngLat, fmt.Sprintf("+1 202 555 01%02d", 80+i)
 		if _, err := m.svc.SaveDriver(ctx, tracking.DriverUpdate{
-			ID: driverID(i), Name: &name, Available: &on, LngLat: at,
+			ID: driverID(i), Name: &name, Mobile: &mobile, Available: &on, LngLat: at,
 		}); err != nil {
 			return err
 		}

@@ -842,6 +842,12 @@ export class Board {
     return m < 950 ? this.t('track.m', { n: Math.max(10, Math.round(m / 10) * 10) }) : this.t('track.km', { n: (m / 1000).toLocaleString(this.config.lang, { maximumFractionDigits: m < 9_950 ? 1 : 0 }) });
   }
 
+  /** When somebody was last heard, for people. */
+  heard(time: number): string {
+    const age = this.now() - time;
+    return age < 60_000 ? this.t('board.seen.now') : this.t(age < 86_400_000 ? 'board.seen' : 'board.seen.at', { since: this.ago(time) });
+  }
+
   /** How long ago, in few letters. */
   ago(time: number): string {
     const s = Math.max(0, (this.now() - time) / 1000);

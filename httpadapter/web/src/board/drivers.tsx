@@ -5,7 +5,7 @@ import type { Board, Route } from './board';
 import { landing, type Landing } from './drag';
 import { driverName, isLate, ms, nameOf, type Driver, type DriverState, type Task } from './model';
 import { days, rows } from './needs';
-import { marks } from './needscolumn';
+import { HandOver, marks } from './needscolumn';
 import { moved, sameOrder } from './order';
 import { panelOf } from './panels';
 import { hue } from './hue';
@@ -69,7 +69,7 @@ function DriverRow({ board, driver, state, day }: { board: Board; driver: Driver
           <span class="state">{t('board.state.' + state)}</span>
           {day && <> · {t('board.day', { n: day.done, of: day.all })}</>}
           {!day && driver.open_tasks > 0 && <> · {t('board.load', { n: driver.open_tasks })}</>}
-          {Number.isFinite(seen) && state !== 'off' && <> · {t('board.seen', { since: board.ago(seen) })}</>}
+          {Number.isFinite(seen) && state !== 'off' && <> · {board.heard(seen)}</>}
           {!Number.isFinite(seen) && state !== 'off' && <> · {t('board.seen.never')}</>}
         </span>
         {task && (
@@ -83,9 +83,7 @@ function DriverRow({ board, driver, state, day }: { board: Board; driver: Driver
       {open && <Stops board={board} driver={driver} route={route} />}
       {open && board.mayChange && driver.open_tasks > 0 && (
         <div class="card-do">
-          <a class="other" href={'#several/' + encodeURIComponent('of:' + id)}>
-            {t('board.do.handover')}
-          </a>
+          <HandOver board={board} driver={id} />
         </div>
       )}
     </li>

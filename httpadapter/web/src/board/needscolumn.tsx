@@ -36,7 +36,6 @@ export function NeedsColumn({ board }: { board: Board }) {
             {selected(board, task) && board.mayChange && (
               <div class="card-do">
                 <Give board={board} task={task} />
-                <Choose board={board} task={task} />
               </div>
             )}
           </li>
@@ -118,7 +117,6 @@ function Next({ board, need }: { board: Board; need: Need }) {
     return (
       <div class="card-do">
         <Give board={board} task={task} />
-        <Choose board={board} task={task} />
         {call}
       </div>
     );
@@ -137,7 +135,17 @@ function Next({ board, need }: { board: Board; need: Need }) {
       >
         {t('board.do.show')}
       </button>
+      {!task && board.mayChange && need.open > 0 && <HandOver board={board} driver={driver!.driver_id} />}
     </div>
+  );
+}
+
+/** Gives all that a driver has to another one. */
+export function HandOver({ board, driver }: { board: Board; driver: string }) {
+  return (
+    <a class="other" href={'#several/' + encodeURIComponent('of:' + driver)}>
+      {board.t('board.do.handover')}
+    </a>
   );
 }
 
@@ -179,27 +187,26 @@ function Call({ board, mobile, name, first }: { board: Board; mobile: string | u
   );
 }
 
-/** Gives a task to whom that fits best, who is named with how far he is and what he has already. */
+/** Gives a task to whom that fits best, who is named with how far he is and what he has already; or to whom the reader chooses. */
 function Give({ board, task }: { board: Board; task: Task }) {
   const { t } = board;
   const list = board.candidates(task.task_id);
   const one = list && best(task, list.candidates);
-  if (!list) return <span class="do waiting" aria-hidden="true" />;
-  if (!one) return null;
-  const far = one.distance === undefined ? '' : board.metres(one.distance) + ', ';
+  const far = one?.distance === undefined ? '' : board.metres(one.distance) + ', ';
   return (
-    <button type="button" class="do" disabled={board.isBusy(task.task_id)} onClick={() => void board.assign(task, one.driver_id)}>
-      {t('board.do.give', { name: one.name || one.driver_id })} <small>{far + t('board.load', { n: one.open_tasks })}</small>
-    </button>
-  );
-}
-
-function Choose({ board, task }: { board: Board; task: Task }) {
-  if (!panelOf('assign', board.mayChange)) return null;
-  return (
-    <button type="button" class="other" onClick={() => board.open('assign', task.task_id)}>
-      {board.t('board.do.choose')}
-    </button>
+    <>
+      {!list && <span class="do waiting" aria-hidden="true" />}
+      {one && (
+        <button type="button" class="do" disabled={board.isBusy(task.task_id)} onClick={() => void board.assign(task, one.driver_id)}>
+          {t('board.do.give', { name: one.name || one.driver_id })} <small>{far + t('board.load', { n: one.open_tasks })}</small>
+        </button>
+      )}
+      {panelOf('assign', board.mayChange) && (
+        <button type="button" class="other" onClick={() => board.open('assign', task.task_id)}>
+          {t(one ? 'board.do.choose' : 'board.task.assign')}
+        </button>
+      )}
+    </>
   );
 }
 
@@ -218,15 +225,18 @@ function Beginning({ board }: { board: Board }) {
           </li>
         ))}
       </ol>
-      {board.mayChange &&
-        (['driver', 'new'] as const).map(
-          (name) =>
-            panelOf(name, true)?.button && (
-              <button key={name} type="button" class="do" onClick={() => board.open(name)}>
-                {t(panelOf(name, true)!.button!)}
-              </button>
-            ),
-        )}
+      {board.mayChange && (
+        <p class="buttons">
+          {drivers === 0 && (
+            <button type="button" class="do" onClick={() => board.open('people', 'new')}>
+              {t('board.people.invite')}
+            </button>
+          )}
+          <button type="button" class={drivers > 0 ? 'do' : 'other'} onClick={() => board.open('new')}>
+            {t('board.new.button')}
+          </button>
+        </p>
+      )}
     </section>
   );
 }

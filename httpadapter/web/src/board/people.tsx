@@ -1,36 +1,41 @@
 // All drivers, on duty or not; inviting one; and one of them.
 
 import { useEffect, useRef, useState } from 'preact/hooks';
-import { query } from './api';
+import { query, type Api } from './api';
 import type { Board } from './board';
 import { Fact, Field, FormButtons } from './fields';
 import { asciiDigits, telLink } from '../shared/digits';
 import { driverName, ms, type Driver } from './model';
-import { NoRow, readOf, useRow } from './read';
+import { NoRow, readOf, readOn, useRow, type Read } from './read';
 import { Share } from './share';
 import { TripList } from './task';
 
 const pageSize = 1000;
+const pages = 10;
 
-/** All drivers: those that are read, as the board knows them by now. Null while that goes on. */
-export function useDrivers(board: Board): Driver[] | null {
-  const [read, setRead] = useState<Driver[] | null>(null);
+/** All drivers: those that are read, as the board knows them by now. Null while that goes on, and 'unread' while it fails. */
+export function useDrivers(board: Board): Driver[] | null | 'unread' {
+  const [got, setGot] = useState<Read<Driver[]> | null>(null);
   useEffect(() => {
-    let over = false;
-    const all: Driver[] = [];
-    const next = async (page: number): Promise<void> => {
-      const a = await board.api.call('GET', query('/v1/users/drivers', { limit: pageSize, page }));
-      if (over) return;
-      if (a.kind === 'ok') all.push(...(a.data.drivers as Driver[]));
-      setRead([...all]);
-      if (a.kind === 'ok' && a.data.has_more && page < 10) await next(page + 1);
-    };
-    void next(1);
-    return () => void (over = true);
+    const stop = new AbortController();
+    void readOn(() => readDrivers(board.api, stop.signal), setGot, stop.signal);
+    return () => stop.abort();
   }, [board]);
-  if (!read) return null;
-  const ids = new Set(read.map((d) => d.driver_id));
-  return [...read.map((d) => board.driver(d.driver_id) ?? d), ...[...board.world.drivers.values()].filter((d) => !ids.has(d.driver_id))];
+  if (got?.kind !== 'read') return got && 'unread';
+  const ids = new Set(got.value.map((d) => d.driver_id));
+  return [...got.value.map((d) => board.driver(d.driver_id) ?? d), ...[...board.world.drivers.values()].filter((d) => !ids.has(d.driver_id))];
+}
+
+/** Reads all drivers, or as many pages of them as a list is good for. */
+export async function readDrivers(api: Api, signal: AbortSignal): Promise<Read<Driver[]>> {
+  const all: Driver[] = [];
+  for (let page = 1; page <= pages && !signal.aborted; page++) {
+    const a = await api.call('GET', query('/v1/users/drivers', { limit: pageSize, page }));
+    if (a.kind !== 'ok') return { kind: 'unread' };
+    all.push(...(a.data.drivers as Driver[]));
+    if (!a.data.has_more) break;
+  }
+  return { kind: 'read', value: all };
 }
 
 /** Whether a driver is meant by what was typed: each word begins a word of the name, or is a part of the number or id. */
@@ -43,12 +48,13 @@ export function matches(d: Driver, text: string): boolean {
     .every((w) => names.some((n) => n.startsWith(w)) || fold(d.driver_id).includes(w) || (/^\d{3,}$/.test(asciiDigits(w)) && asciiDigits(d.mobile ?? '').replace(/\D/g, '').includes(asciiDigits(w))));
 }
 
-export function PeoplePanel({ board }: { board: Board; of: string }) {
+export function PeoplePanel({ board, of }: { board: Board; of: string }) {
   const { t } = board;
   const drivers = useDrivers(board);
   const [text, setText] = useState('');
-  const [inviting, setInviting] = useState(false);
-  const list = (drivers ?? []).filter((d) => matches(d, text)).sort((a, b) => driverName(a, a.driver_id).localeCompare(driverName(b, b.driver_id), board.config.lang));
+  const [inviting, setInviting] = useState(of === 'new' && board.mayChange);
+  const read = drivers !== null && drivers !== 'unread';
+  const list = (read ? drivers : []).filter((d) => matches(d, text)).sort((a, b) => driverName(a, a.driver_id).localeCompare(driverName(b, b.driver_id), board.config.lang));
   return (
     <>
       {board.mayChange && !inviting && (
@@ -60,8 +66,8 @@ export function PeoplePanel({ board }: { board: Board; of: string }) {
       )}
       {inviting && <Invite board={board} onClose={() => setInviting(false)} />}
       <Field label={t('board.people.filter')} type="search" value={text} onInput={setText} />
-      {!drivers && <p class="calm">{t('board.loading')}</p>}
-      {drivers && list.length === 0 && <p class="calm">{t(text ? 'board.people.nobody' : 'board.people.none')}</p>}
+      {!read && <NoRow board={board} row={drivers ?? undefined} gone="board.people.none" />}
+      {read && list.length === 0 && <p class="calm">{t(text ? 'board.people.nobody' : 'board.people.none')}</p>}
       <ul class="people">
         {list.map((d) => (
           <li key={d.driver_id}>

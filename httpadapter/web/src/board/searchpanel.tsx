@@ -7,6 +7,7 @@ import { Field } from './fields';
 import { driverName, nameOf, place, type Task } from './model';
 import { due } from './parts';
 import { matches, useDrivers } from './people';
+import { NoRow } from './read';
 import { Search, type ListAnswer } from './search';
 
 export function SearchPanel({ board }: { board: Board; of: string }) {
@@ -22,7 +23,7 @@ export function SearchPanel({ board }: { board: Board; of: string }) {
   const drivers = useDrivers(board);
   const s = search.current.state;
   const found = s.kind === 'found' || s.kind === 'asking' ? s.found : null;
-  const people = text.trim().length >= 2 ? (drivers ?? []).filter((d) => matches(d, text)).slice(0, 20) : [];
+  const people = text.trim().length >= 2 && Array.isArray(drivers) ? drivers.filter((d) => matches(d, text)).slice(0, 20) : [];
   const box = useRef<HTMLDivElement>(null);
   const move = (e: KeyboardEvent) => {
     if (e.key !== 'ArrowDown' && e.key !== 'ArrowUp') return;
@@ -62,6 +63,7 @@ export function SearchPanel({ board }: { board: Board; of: string }) {
         {s.kind === 'failed' && t('board.read.failed')}
         {s.kind === 'found' && (s.found.tasks.length === 0 && people.length === 0 ? t('board.search.none') : t(s.found.next ? 'board.search.many' : 'board.search.n', { n: s.found.tasks.length + people.length }))}
       </p>
+      {drivers === 'unread' && <NoRow board={board} row={drivers} gone="board.people.none" />}
       <ul class="found">
         {people.map((d) => (
           <li key={'d' + d.driver_id}>
