@@ -57,7 +57,7 @@ type recorder struct {
 	line   []*recording       // those that wait for a group
 	groups int                // under way
 	flying map[driverKey]bool // whose they are
-	known  map[driverKey]*knownDriver
+	known  map[driverKey]knownDriver
 
 	held    []*recording      // those that wait for a driver whom somebody else holds
 	busy    map[driverKey]int // whose they are

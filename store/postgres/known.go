@@ -16,7 +16,7 @@ const knownDrivers = 1 << 14
 
 // knownDriver is a driver as this process has left him.
 type knownDriver struct {
-	state driverState
+	state *driverState
 	alone bool // nobody else has written to him from the time before that on
 }
 
@@ -37,17 +37,17 @@ func (g *recorder) learn(list, left []*recording) {
 			continue
 		}
 		seen[r.key] = true
-		old := g.known[r.key]
+		old, ok := g.known[r.key]
 		// Who has been read was as he is known, or is new here.
-		alone := old == nil || old.state.number == r.driver.number && old.state.stamp == r.driver.stamp-1
-		g.know(r.key, &knownDriver{state: *r.driver, alone: alone})
+		alone := !ok || old.state.number == r.driver.number && old.state.stamp == r.driver.stamp-1
+		g.know(r.key, knownDriver{r.driver, alone})
 	}
 }
 
 // know remembers a driver. The caller holds g.mu.
-func (g *recorder) know(key driverKey, k *knownDriver) {
+func (g *recorder) know(key driverKey, k knownDriver) {
 	if g.known == nil {
-		g.known = map[driverKey]*knownDriver{}
+		g.known = map[driverKey]knownDriver{}
 	}
 	if _, ok := g.known[key]; !ok && len(g.known) >= knownDrivers {
 		for other := range g.known { // any
@@ -74,7 +74,7 @@ func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, 
 	if 2*len(k.calls) < len(list) { // it would be a third round trip for most
 		return list, false
 	}
-	moved, err := s.moveKnown(k)
+	missed, err := s.moveKnown(k)
 	if err != nil {
 		g.forget(k.calls)
 		if held := code(err) == codeLockTimeout; held || refused(err) {
@@ -83,23 +83,24 @@ func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, 
 		s.answer(k.calls, nil, err)
 		return k.rest, false
 	}
-	var done []*recording
-	rest = k.rest
-	g.mu.Lock()
-	for _, r := range k.calls {
-		if d := r.driver; moved[driverNumber{d.app, d.number}] {
-			done = append(done, r)
-		} else {
-			rest = append(rest, r)
+	done, rest := k.calls, k.rest
+	if len(missed) > 0 {
+		done = nil
+		for _, r := range k.calls {
+			if missed[driverNumber{r.driver.app, r.driver.number}] {
+				rest = append(rest, r)
+			} else {
+				done = append(done, r)
+			}
 		}
 	}
-	for i, key := range k.keys {
-		if d := k.drivers[i]; moved[driverNumber{d.app, d.number}] {
+	g.mu.Lock()
+	for _, d := range k.drivers {
+		alone := !missed[driverNumber{d.app, d.number}]
+		if alone {
 			d.stamp++
-			g.know(key, &knownDriver{state: *d, alone: true})
-		} else {
-			g.know(key, &knownDriver{state: *d}) // with the old stamp
-		}
+		} // else it is known with the old stamp
+		g.know(driverKey{d.app, d.ID}, knownDriver{d, alone})
 	}
 	g.mu.Unlock()
 	s.answer(done, nil, nil)
@@ -109,7 +110,6 @@ func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, 
 // judged are calls whose outcome is known if the drivers are.
 type judged struct {
 	calls   []*recording
-	keys    []driverKey
 	drivers []*driverState // as of afterwards, but for the stamp
 	logs    map[*driverState]*fixLog
 	rest    []*recording // those about other drivers, or about what is to be read first
@@ -122,8 +122,8 @@ func (g *recorder) judgeKnown(list []*recording) judged {
 	failed := map[driverKey]bool{}
 	g.mu.Lock()
 	for _, r := range list {
-		if of[r.key] == nil && g.known[r.key] != nil && g.known[r.key].alone {
-			d := g.known[r.key].state
+		if k, ok := g.known[r.key]; ok && k.alone && of[r.key] == nil {
+			d := *k.state
 			of[r.key] = &d
 		}
 	}
@@ -159,9 +159,6 @@ func (g *recorder) judgeKnown(list []*recording) judged {
 	slices.SortFunc(k.drivers, func(a, b *driverState) int {
 		return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.number, b.number))
 	})
-	for _, d := range k.drivers {
-		k.keys = append(k.keys, driverKey{d.app, d.ID})
-	}
 	return k
 }
 
@@ -173,8 +170,8 @@ SELECT set_config('lock_timeout', '200ms', true), set_config('plan_cache_mode', 
 	set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true),
 	set_config('enable_hashjoin', 'off', true), set_config('enable_mergejoin', 'off', true)`
 
-// moveDrivers does all for those who have the stamps, and lists them. What is true stays a look into a
-// table of those, and is no join.
+// moveDrivers does all for those who have the stamps, and lists the others. What is true stays a look
+// into a table of those, and is no join.
 var moveDrivers = `
 WITH moved AS (
 	UPDATE tracking.positions p SET ` + setPosition + `
@@ -183,12 +180,26 @@ WITH moved AS (
 kept AS (
 	INSERT INTO tracking.fixes (` + fixFields + `)
 	SELECT * FROM ` + arrays(23, fixFields, fixTypes) + `
-	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)
-SELECT app, driver FROM moved`
+	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)` + selectMissed
 
-// moveKnown writes what is judged, and tells for whom it is written. Who is held by somebody else is
+// stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now.
+var stepDrivers = `
+WITH moved AS (
+	UPDATE tracking.positions p SET ` + setPosition + `
+	FROM ` + arrays(1, positionFields+`, stamp, mark`, positionTypes+`, bigint, smallint`) + `
+	WHERE p.app = u.app AND p.driver = u.driver AND p.stamp = u.stamp
+	RETURNING p.app, p.driver, u.time, u.mark, u.trusted, u.lng, u.lat, u.event_id, u.accuracy, u.speed, u.bearing,
+		u.battery),
+kept AS (INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM moved)` + selectMissed
+
+// selectMissed lists those who are not moved. Mostly all are, which needs no look at any.
+const selectMissed = `
+SELECT app, driver FROM (SELECT unnest($1::int[]) AS app, unnest($2::bigint[]) AS driver) u
+WHERE (SELECT count(*) FROM moved) < cardinality($1::int[]) AND ((app, driver) IN (SELECT app, driver FROM moved)) IS NOT TRUE`
+
+// moveKnown writes what is judged, and tells for whom it is not written. Who is held by somebody else is
 // waited for as by any group; then nothing is written.
-func (s *Store) moveKnown(k judged) (moved map[driverNumber]bool, err error) {
+func (s *Store) moveKnown(k judged) (missed map[driverNumber]bool, err error) {
 	if len(k.calls) == 0 {
 		return nil, nil
 	}
@@ -196,15 +207,38 @@ func (s *Store) moveKnown(k judged) (moved map[driverNumber]bool, err error) {
 	for i, d := range k.drivers {
 		stamps[i] = d.stamp
 	}
-	_, fresh := freshValues(k.drivers, k.logs)
-	args := slices.Concat(positionValues(k.drivers), []any{stamps}, fresh)
-	moved = make(map[driverNumber]bool, len(k.drivers))
+	move, args := stepDrivers, append(positionValues(k.drivers), stamps)
+	if marks := k.steps(); marks != nil {
+		args = append(args, marks)
+	} else {
+		_, fresh := freshValues(k.drivers, k.logs)
+		move, args = moveDrivers, append(args, fresh...)
+	}
 	err = s.call(context.Background(), func(ctx context.Context) error {
 		return s.once(ctx, beginGroup, func(_ context.Context, x *tx) error {
+			missed = nil
 			x.queue(byKeys)
-			queueEach(x, func(n driverNumber) { moved[n] = true }, scanNumber, moveDrivers, args...)
+			queueEach(x, func(n driverNumber) {
+				if missed == nil {
+					missed = map[driverNumber]bool{}
+				}
+				missed[n] = true
+			}, scanNumber, move, args...)
 			return nil
 		})
 	})
-	return moved, err
+	return missed, err
+}
+
+// steps are the marks of the drivers' fixes, if each driver has one new fix and is there now; else nil.
+func (k *judged) steps() []int16 {
+	marks := make([]int16, len(k.drivers))
+	for i, d := range k.drivers {
+		fresh := k.logs[d].fresh
+		if len(fresh) != 1 || fresh[0].Fix != d.Position.Fix {
+			return nil
+		}
+		marks[i] = int16(fresh[0].Mark)
+	}
+	return marks
 }

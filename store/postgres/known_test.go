@@ -15,12 +15,16 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/postgres"
 )
 
-// at is a batch of one fix, so many seconds after the start.
-func at(driver tracking.DriverID, seconds int) tracking.FixBatch {
-	t := start.Add(time.Duration(seconds) * time.Second)
-	return tracking.FixBatch{DriverID: driver, SeenAt: t, Fixes: []tracking.Fix{{
-		LngLat: tracking.LngLat{Lng: 11 + float64(seconds)/1e4, Lat: 48}, Time: t,
-	}}}
+// at is a batch of one fix, or of one for each of several seconds, so many after the start.
+func at(driver tracking.DriverID, seconds ...int) tracking.FixBatch {
+	b := tracking.FixBatch{DriverID: driver}
+	for _, second := range seconds {
+		b.SeenAt = start.Add(time.Duration(second) * time.Second)
+		b.Fixes = append(b.Fixes, tracking.Fix{
+			LngLat: tracking.LngLat{Lng: 11 + float64(second)/1e4, Lat: 48}, Time: b.SeenAt,
+		})
+	}
+	return b
 }
 
 // What a process knows of a driver spares it to read him, until somebody else has written to him: then
@@ -187,8 +191,13 @@ func TestKnownInTwoStores(t *testing.T) {
 				s, first := stores[r.IntN(2)], second
 				two.Wait()
 				two.Go(func() {
-					for i := range n {
-						if _, err := s.RecordFixes(t.Context(), app, at(tracking.DriverID(fmt.Sprint("both", g)), first+i)); err != nil {
+					for i := first; i < first+n; i++ {
+						b := at(tracking.DriverID(fmt.Sprint("both", g)), i)
+						if i%3 == 0 && i+1 < first+n {
+							b = at(b.DriverID, i, i+1)
+							i++
+						}
+						if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
 							t.Error(err)
 						}
 					}
@@ -239,18 +248,24 @@ func TestPlanOfKnown(t *testing.T) {
 	}
 	c := connect(t, url)
 	seconds := 0
-	look := func(size string) {
+	look := func(size string, fixes int) {
 		t.Helper()
+		size = fmt.Sprint(size, ", fixes at once: ", fixes)
 		seconds++
 		if _, err := s.RecordFixes(t.Context(), app, at("driver-1", seconds)); err != nil {
 			t.Fatal(err)
 		}
-		seconds++
+		b := at("driver-1")
+		for range fixes {
+			seconds++
+			next := at("driver-1", seconds)
+			b.SeenAt, b.Fixes = next.SeenAt, append(b.Fixes, next.Fixes...)
+		}
 		execute(t, c, "BEGIN")
 		defer execute(t, c, "ROLLBACK")
 		seen := false
 		for _, q := range l.of(t, func() error {
-			_, err := s.RecordFixes(t.Context(), app, at("driver-1", seconds))
+			_, err := s.RecordFixes(t.Context(), app, b)
 			return err
 		}) {
 			if strings.Contains(q.SQL, "enable_hashjoin") {
@@ -278,11 +293,16 @@ func TestPlanOfKnown(t *testing.T) {
 			t.Errorf("with %s: the driver is not known", size)
 		}
 	}
-	look("three drivers")
+	both := func(size string) {
+		t.Helper()
+		look(size, 1)
+		look(size, 2)
+	}
+	both("three drivers")
 	execute(t, c, fillDrivers, 3000)
 	ids, cells, lng, lat := postgres.Places(3000)
 	execute(t, c, fillPositions, ids, cells, lng, lat)
-	look("three thousand that the server does not know of")
+	both("three thousand that the server does not know of")
 	execute(t, c, "ANALYZE")
-	look("three thousand")
+	both("three thousand")
 }
