@@ -15,17 +15,26 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
+// clock is the time of the million's Service, which goes on with the fixes.
+type clock struct {
+	start time.Time
+	ahead atomic.Int64
+}
+
+func (c *clock) now() time.Time { return c.start.Add(time.Duration(c.ahead.Load())) }
+
+const drivers = 1_000_000
+
 // million is a Service with a million drivers in a city, one in a hundred of them on duty; built
 // once.
-var million = sync.OnceValue(func() *tracking.Service {
-	store := memory.New()
-	svc, err := tracking.New(store, &tracking.Options{MaxFixAge: 1000 * time.Hour})
+var million = sync.OnceValues(func() (*tracking.Service, *clock) {
+	store, c := memory.New(), &clock{start: time.Now().Truncate(time.Millisecond)}
+	svc, err := tracking.New(store, &tracking.Options{MaxFixAge: 1000 * time.Hour, Now: c.now})
 	if err != nil {
 		panic(err)
 	}
-	r := rand.New(rand.NewPCG(1, 2))
-	now := time.Now()
-	for at := 0; at < 1_000_000; at += 200 {
+	now := c.now()
+	for at := 0; at < drivers; at += 200 {
 		cs := &tracking.Changeset{}
 		for i := at; i < at+200; i++ {
 			id := driverID(i)
@@ -33,15 +42,18 @@ var million = sync.OnceValue(func() *tracking.Service {
 				ID: id, Available: i%100 == 0, CreatedAt: now, UpdatedAt: now,
 			})
 			cs.Fixes = append(cs.Fixes, tracking.FixBatch{
-				DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: inCity(r), Time: now, Trusted: true}},
+				DriverID: id, SeenAt: now, Fixes: []tracking.Fix{{LngLat: home(i), Time: now, Trusted: true}},
 			})
 		}
 		if _, err := store.Commit(context.Background(), tracking.DefaultApp, cs); err != nil {
 			panic(err)
 		}
 	}
-	return svc
+	return svc, c
 })
+
+// home is where a driver begins.
+func home(i int) tracking.LngLat { return inCity(rand.New(rand.NewPCG(1, uint64(i)))) }
 
 func driverID(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprintf("driver-%07d", i)) }
 
@@ -49,38 +61,48 @@ func inCity(r *rand.Rand) tracking.LngLat {
 	return tracking.LngLat{Lng: 80 + r.Float64()/2, Lat: 13 + r.Float64()/2}
 }
 
-// One fix of one of a million drivers, beside a write to a bare map under a mutex.
+// One fix after another of ten thousand of a million drivers, each of whom drives on a little, beside
+// appending the same to a bare map of slices of as many drivers under a mutex.
 func BenchmarkFix(b *testing.B) {
-	svc := million()
-	r := rand.New(rand.NewPCG(3, 4))
+	const onDuty = drivers / 100
+	ids, homes := make([]tracking.DriverID, onDuty), make([]tracking.LngLat, onDuty)
+	for i := range ids {
+		ids[i], homes[i] = driverID(i*100), home(i*100)
+	}
+	drive := func(b *testing.B, c *clock, record func(tracking.DriverID, tracking.Fix)) {
+		r := rand.New(rand.NewPCG(3, 4))
+		for b.Loop() {
+			i := r.IntN(onDuty)
+			homes[i].Lng += 1e-6
+			at := c.start.Add(time.Duration(c.ahead.Add(int64(time.Millisecond))))
+			record(ids[i], tracking.Fix{LngLat: homes[i], Time: at, Accuracy: tracking.Known(5)})
+		}
+	}
+	svc, c := million()
 	b.Run("RecordFixes", func(b *testing.B) {
-		at := time.Now()
-		for b.Loop() {
-			at = at.Add(time.Microsecond)
-			i := r.IntN(10_000) * 100
-			if _, err := svc.RecordFixes(b.Context(), driverID(i),
-				[]tracking.Fix{{LngLat: inCity(r), Time: at}}); err != nil {
-				b.Fatal(err)
+		drive(b, c, func(id tracking.DriverID, f tracking.Fix) {
+			if said, err := svc.RecordFixes(b.Context(), id, []tracking.Fix{f}); err != nil || said[0] != tracking.FixLive {
+				b.Fatal(said, err)
 			}
-		}
+		})
 	})
-	b.Run("bare map", func(b *testing.B) {
-		m := map[tracking.DriverID]tracking.Fix{}
-		var mu sync.Mutex
-		at := time.Now()
-		for b.Loop() {
-			at = at.Add(time.Microsecond)
-			i := r.IntN(10_000) * 100
-			mu.Lock()
-			m[driverID(i)] = tracking.Fix{LngLat: inCity(r), Time: at}
-			mu.Unlock()
+	b.Run("append to a map of slices", func(b *testing.B) {
+		m := make(map[tracking.DriverID][]tracking.Fix, drivers)
+		for i := range drivers {
+			m[driverID(i)] = nil
 		}
+		var mu sync.Mutex
+		drive(b, c, func(id tracking.DriverID, f tracking.Fix) {
+			mu.Lock()
+			m[id] = append(m[id], f)
+			mu.Unlock()
+		})
 	})
 }
 
 // The 10 nearest of a million drivers, with their records.
 func BenchmarkDriversNear(b *testing.B) {
-	svc := million()
+	svc, _ := million()
 	r := rand.New(rand.NewPCG(5, 6))
 	for name, available := range map[string]*bool{"all": nil, "1 % on duty": new(true)} {
 		b.Run(name, func(b *testing.B) {
@@ -100,7 +122,7 @@ func BenchmarkDriversNear(b *testing.B) {
 // A task created, given to the nearest of ten thousand drivers on duty among a million, and
 // cancelled again; beside creating and cancelling alone.
 func BenchmarkCreate(b *testing.B) {
-	svc := million()
+	svc, _ := million()
 	r := rand.New(rand.NewPCG(7, 8))
 	for name, auto := range map[string]bool{"auto-assigned": true, "plain": false} {
 		b.Run(name, func(b *testing.B) {

@@ -1346,11 +1346,7 @@ func (p Position) newestOf(t tail, known bool) time.Time {
 func (p Position) show(fix Fix, t tail) Position {
 	p.Fix, p.Tail = fix, ""
 	if s := spotOf(fix); t != (tail{track: track{Good: s}, GoodAt: s.At, Newest: s.At}) {
-		b, err := json.Marshal(t)
-		if err != nil { // numbers and booleans
-			panic(err)
-		}
-		p.Tail = string(b)
+		p.Tail = t.text()
 	}
 	return p
 }
@@ -1643,7 +1639,16 @@ func (p Position) tail() (t tail, known bool) {
 	return parseTail(p.Tail)
 }
 
-// parseTail is apart from tail, which most positions have none of: here t costs memory.
+// text and parseTail are apart from those who call them, for most positions have no tail: here t
+// costs memory.
+func (t tail) text() string {
+	b, err := json.Marshal(t)
+	if err != nil { // numbers and booleans
+		panic(err)
+	}
+	return string(b)
+}
+
 func parseTail(text string) (t tail, known bool) {
 	known = json.Unmarshal([]byte(text), &t) == nil
 	return t, known
@@ -1658,6 +1663,7 @@ type judgement struct {
 	known     bool
 	outcomes  []FixOutcome
 	fresh     []judged  // what is to be kept, in order of time
+	kept      []KeptFix // what has been put into the log: room for it is made with that for the rest
 	live      time.Time // of the newest good fix of those before
 	rewritten bool
 }
@@ -1683,7 +1689,16 @@ func (j *judgement) admit(d Driver) error {
 	if len(j.Fixes) == 0 {
 		return nil
 	}
-	j.outcomes, j.fresh = make([]FixOutcome, len(j.Fixes)), make([]judged, 0, len(j.Fixes))
+	if n := len(j.Fixes); n == 1 {
+		var one struct {
+			outcomes [1]FixOutcome
+			fresh    [1]judged
+			kept     [1]KeptFix
+		}
+		j.outcomes, j.fresh, j.kept = one.outcomes[:], one.fresh[:0], one.kept[:0]
+	} else {
+		j.outcomes, j.fresh, j.kept = make([]FixOutcome, n), make([]judged, 0, n), make([]KeptFix, 0, n)
+	}
 	sorted := true
 	for i, f := range j.Fixes {
 		if !j.KeepOffDuty && !f.Trusted && d.offDuty(f.Time) {
@@ -1808,16 +1823,16 @@ func (j *judgement) append() (done bool, err error) {
 
 // put keeps the new ones of rows.
 func (j *judgement) put(rows []judged) error {
-	fresh := make([]KeptFix, 0, len(rows))
-	for _, r := range rows {
-		if r.was == 0 {
-			fresh = append(fresh, r.KeptFix)
+	before := len(j.kept)
+	for i := range rows {
+		if rows[i].was == 0 {
+			j.kept = append(j.kept, rows[i].KeptFix)
 		}
 	}
-	if len(fresh) == 0 {
+	if len(j.kept) == before {
 		return nil
 	}
-	return j.log.Put(fresh)
+	return j.log.Put(j.kept[before:])
 }
 
 // newestOf finds the newest good fix of rows, and the newest coarse one if that is newer.

@@ -79,7 +79,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	if err := rows.FixTexts(b.Fixes); err != nil {
 		return tracking.Recorded{}, err
 	}
-	b = rows.Batch(b)
+	b = rows.Borrowed(b)
 	row.mu.Lock()
 	rec, err := a.record(row, b)
 	row.mu.Unlock()

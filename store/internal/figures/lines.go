@@ -41,8 +41,8 @@ var lines = []line{
 		side{root + "DriversNear/all", "ns/op"}, side{nearby + "Nearest/10_of_a_million", "ns/op"}, "≤ 1.8",
 	},
 	{
-		"`RecordFixes` of one fix, memory", "a write to a map under a mutex",
-		side{root + "Fix/RecordFixes", "ns/op"}, side{root + "Fix/bare_map", "ns/op"}, "≤ 6",
+		"`RecordFixes` of one fix, memory", "append to a map of slices under a mutex",
+		side{root + "Fix/RecordFixes", "ns/op"}, side{root + "Fix/append_to_a_map_of_slices", "ns/op"}, "≤ 6",
 	},
 	{
 		"a task created with its event, memory store", "two writes to maps",

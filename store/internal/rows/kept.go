@@ -1,6 +1,7 @@
 package rows
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -91,15 +92,29 @@ func Event(e tracking.Event) tracking.Event {
 
 // Batch is a copy of b as a store keeps it. A reading that is not known has no value.
 func Batch(b tracking.FixBatch) tracking.FixBatch {
+	b.Fixes = slices.Clone(b.Fixes)
+	return Borrowed(b)
+}
+
+// Borrowed is b as a store keeps it, for who is done with it before the caller goes on: fixes that
+// are so already, as those of a Service, are not copied.
+func Borrowed(b tracking.FixBatch) tracking.FixBatch {
 	b.SeenAt, b.Latest, b.Skew = Time(b.SeenAt), Time(b.Latest), known(b.Skew)
-	fixes := make([]tracking.Fix, len(b.Fixes))
+	var fixes []tracking.Fix // nil as long as all are so already: as a rule they come from a Service
 	for i, f := range b.Fixes {
 		f.Time = Time(f.Time)
 		f.Accuracy, f.Speed, f.Bearing, f.Battery = known(f.Accuracy), known(f.Speed), known(f.Bearing),
 			known(f.Battery)
-		fixes[i] = f
+		if fixes == nil && f != b.Fixes[i] {
+			fixes = slices.Clone(b.Fixes)
+		}
+		if fixes != nil {
+			fixes[i] = f
+		}
 	}
-	b.Fixes = fixes
+	if fixes != nil {
+		b.Fixes = fixes
+	}
 	return b
 }
 
