@@ -59,7 +59,7 @@ function flat(layer: L.GridLayer): L.GridLayer {
 
 function layGrid(map: L.Map): void {
   flat(new Grid({ tileSize: 256, updateWhenZooming: false })).addTo(map);
-  L.control.scale({ imperial: false, position: 'bottomleft', maxWidth: 120 }).addTo(map);
+  L.control.scale({ imperial: false, position: 'bottomleft', maxWidth: 120, updateWhenIdle: true }).addTo(map);
 }
 
 function attribute(map: L.Map, text: string | undefined, url: string | undefined): void {
