@@ -66,6 +66,7 @@ const (
 	insertMigration = `INSERT INTO tracking.migrations (version) VALUES ($1)`
 	tryLock         = `SELECT pg_try_advisory_xact_lock(hashtextextended('tracking migrations of ' || $1, 0))`
 	limitLockWait   = `SET LOCAL lock_timeout = '500ms'`
+	takeTime        = `SET LOCAL statement_timeout = 0` // a large table takes longer than calls may
 	selectTables    = `SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname = $1`
 
 	lockWait = 200 * time.Millisecond
@@ -165,8 +166,10 @@ func (s *Store) step(ctx context.Context, names []string, version *int) (done bo
 		if !mine {
 			return errBusy
 		}
-		if _, err := tx.Exec(ctx, limitLockWait); err != nil {
-			return err
+		for _, set := range []string{limitLockWait, takeTime} {
+			if _, err := tx.Exec(ctx, set); err != nil {
+				return err
+			}
 		}
 		// Whether it is there is asked first: CREATE SCHEMA IF NOT EXISTS wants a right that who
 		// works in a schema made by others has not.
@@ -234,7 +237,13 @@ func (s *Store) analyze(ctx context.Context) error {
 		return err
 	}
 	for _, table := range tables {
-		if _, err := s.pool.Exec(ctx, `ANALYZE `+table); err != nil {
+		if err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+			if _, err := tx.Exec(ctx, takeTime); err != nil {
+				return err
+			}
+			_, err := tx.Exec(ctx, `ANALYZE `+table)
+			return err
+		}); err != nil {
 			return err
 		}
 	}
