@@ -238,6 +238,11 @@ func scanVersion(row pgx.CollectableRow) (v versionRow, err error) {
 }
 
 const (
+	// Rows are locked one by one, in the order of the ids. As a list of ids the server, where it does not
+	// know yet how many rows there are, would look for them among all of the application.
+	eachOfIDs  = `SELECT l.id, l.version FROM (SELECT unnest($2::text[]) AS id) u CROSS JOIN LATERAL (`
+	lockedByID = ` WHERE app = $1 AND id = u.id FOR UPDATE) l`
+
 	selectMarks   = `SELECT last_version, last_notice FROM tracking.apps WHERE n = $1`
 	selectNumbers = `
 SELECT nextval(pg_get_serial_sequence('tracking.drivers', 'n')) FROM generate_series(1, $1::int)`

@@ -320,3 +320,59 @@ func TestPlans(t *testing.T) {
 		})
 	}
 }
+
+// Tasks and trips are locked by their keys also where the server does not know yet how many there are.
+func TestPlansOfLocks(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s, _, l := lone(t, url)
+	if _, err := s.Commit(t.Context(), app, newTask("one")); err != nil {
+		t.Fatal(err)
+	}
+	c := connect(t, url)
+	const many = 3000
+	look := func(what string) {
+		t.Helper()
+		var fresh, withTrips tracking.Changeset
+		for i := range 64 {
+			a, b := newTask(fmt.Sprint(what, " a", i)), newTask(fmt.Sprint(what, " b", i))
+			fresh.Tasks, withTrips.Tasks = append(fresh.Tasks, a.Tasks...), append(withTrips.Tasks, b.Tasks...)
+			id := fmt.Sprint(what, i)
+			withTrips.Trips = append(withTrips.Trips, tracking.Trip{
+				ID: tracking.TripID(id), TrackingID: tracking.TrackingID(id), Status: tracking.TripActive, CreatedAt: start,
+			})
+		}
+		asked := 0
+		for _, changes := range []*tracking.Changeset{&fresh, &withTrips} {
+			for _, q := range l.of(t, func() error { _, err := s.Commit(t.Context(), app, changes); return err }) {
+				if !strings.Contains(q.SQL, "FOR UPDATE") {
+					continue
+				}
+				asked++
+				rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+q.SQL, q.Args...)
+				if err != nil {
+					t.Fatal(err)
+				}
+				lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if plan := strings.Join(lines, "\n\t"); !strings.Contains(plan, "Index Cond: ((app = 1) AND (id = ") {
+					t.Errorf("with %s:\n\t%s", what, plan)
+				}
+			}
+		}
+		if asked != 3 {
+			t.Errorf("with %s %d locks were asked for, want 3", what, asked)
+		}
+	}
+	_, cells, lng, lat := postgres.Places(many)
+	for _, table := range []string{"tasks", "trips"} {
+		execute(t, c, "ALTER TABLE tracking."+table+" SET (autovacuum_enabled = false)")
+	}
+	execute(t, c, fillTasks, many, addresses(), cells, lng, lat)
+	execute(t, c, fillTrips, many)
+	look("many that the server does not know of")
+	execute(t, c, "ANALYZE")
+	look("many")
+}

@@ -52,7 +52,7 @@ var (
 )
 
 const (
-	lockTasks = `SELECT id, version FROM tracking.tasks WHERE app = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE`
+	lockTasks = eachOfIDs + `SELECT id, version FROM tracking.tasks` + lockedByID
 
 	// releaseTask takes the unique value from a row that is to be replaced.
 	releaseTask = `UPDATE tracking.tasks SET key = NULL WHERE app = $1 AND id = $2`

@@ -23,7 +23,7 @@ var (
 )
 
 const (
-	lockTrips   = `SELECT id, version FROM tracking.trips WHERE app = $1 AND id = ANY ($2) ORDER BY id FOR UPDATE`
+	lockTrips   = eachOfIDs + `SELECT id, version FROM tracking.trips` + lockedByID
 	releaseTrip = `UPDATE tracking.trips SET status = 0 WHERE app = $1 AND id = $2`
 )
 
