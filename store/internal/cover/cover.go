@@ -16,6 +16,11 @@ func (b Box) Holds(at [2]float64) bool {
 	return b.Min[0] <= at[0] && at[0] <= b.Max[0] && b.Min[1] <= at[1] && at[1] <= b.Max[1]
 }
 
+// Meets reports whether it has a place in common with another.
+func (b Box) Meets(min, max [2]float64) bool {
+	return b.Min[0] <= max[0] && min[0] <= b.Max[0] && b.Min[1] <= max[1] && min[1] <= b.Max[1]
+}
+
 const (
 	degree = math.Pi / 180
 

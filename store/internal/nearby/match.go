@@ -59,12 +59,12 @@ func (m *matches) queueDriver(e *entry) {
 // other properties. While no task waits there is nothing to note: one that begins to wait looks at
 // all drivers.
 func (x *Index) stir(was, e *entry, other bool) {
-	if len(x.waiting.byID) == 0 || !e.located || e.tree < limited {
+	if len(x.waiting.byID) == 0 || !e.located() || e.tree < limited {
 		return
 	}
 	// with a limit of his own he has not come to it, however many tasks he has
 	sameLimit := (was.tree == limited) == (e.tree == limited) && (e.tree == limited || was.open <= e.open)
-	could := was.located && was.tree >= limited && sameLimit && was.seen >= x.matches.since && !other
+	could := was.located() && was.tree >= limited && sameLimit && was.seen >= x.matches.since && !other
 	if could && (was.at == e.at || x.matches.query.Within <= 0) { // with no limit it is all the same where he is
 		return
 	}
@@ -133,14 +133,14 @@ func (x *Index) follow(q tracking.MatchQuery, since int64) {
 	m.asked, m.query, m.since = true, q, since
 	onDuty := 0
 	for i := limited; i < numTrees; i++ {
-		onDuty += x.located[i]
+		onDuty += x.trees[i].len
 	}
 	if onDuty > len(x.waiting.byID) {
 		x.waiting.each(m.queueTask)
 		return
 	}
 	for i := limited; i < numTrees; i++ {
-		x.each(i, m.queueDriver)
+		x.trees[i].each(m.queueDriver)
 	}
 }
 
@@ -148,7 +148,7 @@ func (x *Index) follow(q tracking.MatchQuery, since int64) {
 // queue while there are any.
 func (x *Index) matchDriver(f *finding, e *entry) {
 	e.queued = false
-	if !e.located || e.tree < limited || e.seen < f.since {
+	if !e.located() || e.tree < limited || e.seen < f.since {
 		return // what changes that queues him again
 	}
 	room := e.room(f.query.MaxOpen)

@@ -32,21 +32,26 @@
 // others; and tasks that require the same stand together, so that those which a driver can't take
 // cost him one comparison, however many wait.
 //
-// An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps
-// them in a heap. A range search needs neither. So a query searches a box that surely covers a
-// circle around the place; if at least k drivers lie within the circle, the k nearest are among
-// them. The radius starts from what earlier queries of the same kind needed, and is bracketed until
-// the circle holds enough but not too many.
+// The R-trees hold not drivers but pages of a few dozen who are near each other. A fix mostly leaves
+// its driver in the rectangle of his page, and then changes three numbers there: he stands in it as
+// a point of the unit sphere, since the straight line between two such points orders places by
+// distance, at the poles and over ±180° as anywhere.
 //
-// No radius tells apart drivers in one spot, as at a depot. Where there are many they are in the
-// R-tree as one, and in order of their own.
+// An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps
+// them in a heap. A range search needs neither. So a query looks at the page that holds the place:
+// if there are k drivers in it, the k nearest of all are no farther than these, and it searches a box
+// that surely covers a circle so wide. Where that page holds too few who count, the radius starts
+// from what earlier queries of the same kind needed, and grows until the circle holds enough; one
+// that turns out much too wide is begun again, narrower. In pages farther than the k found so far
+// nobody is kept. Of those left the distances are computed.
+//
+// No radius tells apart drivers in one spot, as at a depot. Where there are as many as would fill a
+// page they are a page of their own, in order.
 package nearby
 
 import (
 	"sync"
 	"sync/atomic"
-
-	"github.com/tidwall/rtree"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -68,10 +73,7 @@ const (
 type Index struct {
 	mu      sync.RWMutex
 	drivers map[tracking.DriverID]*entry
-	trees   [numTrees]rtree.RTreeG[*entry]
-	located [numTrees]int // drivers in each
-	crowds  map[spot]*crowd
-	placed  int // drivers put into trees so far
+	trees   [numTrees]tree
 	traits  map[property]*trait
 	silence silenceQueue
 	waiting backlog
@@ -102,22 +104,22 @@ const (
 type entry struct {
 	id   tracking.DriverID
 	at   [2]float64 // longitude, latitude
-	tree int        // the tree that the driver belongs to
+	open int32      // open tasks
+	slot int32      // the place in the page; in a crowd nothing
+	page *page      // in which the driver is, in that tree; nil without a position
+	tree uint8      // the tree that the driver belongs to
 
-	located        bool // there is a position, and the driver is in that tree …
 	queued         bool // to be looked at by Matches
 	inSilenceQueue bool // available and not silent
 
-	crowd  *crowd // … as one of these; nil: on his own
-	stands *crowd // this is no driver but stands in the tree for a crowd
-	open   int    // open tasks
-	rare   *rare  // nil for most
-	seen   int64  // last sign of life, UTC ms
-	duty   int64  // when the availability last changed, UTC ms
-
-	due  int64 // what the silence queue goes by; never later than lastHeard
-	slot int   // the place in that queue
+	turn int32 // the place in that queue
+	due  int64 // what that queue goes by; never later than lastHeard
+	seen int64 // last sign of life, UTC ms
+	duty int64 // when the availability last changed, UTC ms
+	rare *rare // nil for most
 }
+
+func (e *entry) located() bool { return e.page != nil }
 
 // rare is what most drivers do not have.
 type rare struct {
@@ -136,7 +138,7 @@ func (e *entry) room(most int) int {
 	if most < 0 {
 		return -1
 	}
-	return max(most-e.open, 0)
+	return max(most-int(e.open), 0)
 }
 
 // lastHeard is the moment from which silence is counted, UTC ms.
@@ -164,11 +166,10 @@ func (x *Index) Put(d tracking.Driver) {
 	}
 	was := *e
 	open := d.OpenTasks()
-	if e.crowd != nil && e.open != open { // whose order goes by it
-		x.leave(e)
-		e.located = false
+	if e.located() && e.page.crowd && e.open != int32(open) { // whose order goes by it
+		x.trees[e.tree].remove(e)
 	}
-	e.open = open
+	e.open = int32(open)
 	e.seen, e.duty = d.Position.SeenAt.UnixMilli(), d.DutyAt.UnixMilli()
 	other := x.setRare(e, d)
 	x.place(e, treeOf(d, open), d.Position)
@@ -193,49 +194,26 @@ func (x *Index) setRare(e *entry, d tracking.Driver) (other bool) {
 }
 
 // place puts e into a tree at a position, or into none.
-func (x *Index) place(e *entry, tree int, p tracking.Position) {
+func (x *Index) place(e *entry, tree uint8, p tracking.Position) {
 	at := [2]float64{p.Fix.LngLat.Lng, p.Fix.LngLat.Lat}
-	located := p.Located()
-	if e.located && located && e.tree == tree && e.at == at {
+	switch located := p.Located(); {
+	case located && e.located() && e.tree == tree:
+		if e.at != at {
+			x.trees[tree].move(e, at)
+		}
 		return
+	case e.located():
+		x.trees[e.tree].remove(e)
+		fallthrough
+	default:
+		if e.tree, e.at = tree, at; located {
+			x.trees[tree].add(e)
+		}
 	}
-	if e.located && located && e.tree == tree && e.crowd == nil && x.crowds[spot{tree, at}] == nil {
-		x.trees[tree].Replace(e.at, e.at, e, at, at, e)
-		e.at = at
-		x.mayCrowd(e)
-		return
-	}
-	if e.located {
-		x.leave(e)
-	}
-	e.tree, e.at, e.located = tree, at, located
-	if located {
-		x.enter(e)
-	}
-}
-
-// enter puts e into its tree, and leave takes it out.
-func (x *Index) enter(e *entry) {
-	x.located[e.tree]++
-	if c := x.crowds[spot{e.tree, e.at}]; c != nil {
-		c.add(e)
-		return
-	}
-	x.trees[e.tree].Insert(e.at, e.at, e)
-	x.mayCrowd(e)
-}
-
-func (x *Index) leave(e *entry) {
-	x.located[e.tree]--
-	if e.crowd == nil {
-		x.trees[e.tree].Delete(e.at, e.at, e)
-		return
-	}
-	x.leaveCrowd(e)
 }
 
 // treeOf says which tree a driver belongs to.
-func treeOf(d tracking.Driver, open int) int {
+func treeOf(d tracking.Driver, open int) uint8 {
 	switch {
 	case !d.Available:
 		return offDuty
@@ -246,7 +224,7 @@ func treeOf(d tracking.Driver, open int) int {
 	case d.MaxOpenTasks != nil:
 		return limited
 	}
-	return min(onOffer+open, manyTasks)
+	return uint8(min(onOffer+open, manyTasks))
 }
 
 // Move tells the index where a driver is and when last heard of. A driver that it does not hold is

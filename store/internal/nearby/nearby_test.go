@@ -299,6 +299,9 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	if x.Len() != len(ref) {
 		t.Fatalf("Len() = %d, want %d", x.Len(), len(ref))
 	}
+	if err := x.Check(); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Drivers with limits of their own, so many in one spot that they stand in the tree as one, come in
@@ -335,6 +338,54 @@ func TestCrowdWithLimits(t *testing.T) {
 				t.Fatalf("Near, %d of them (-want +got):\n%s", limit, diff)
 			}
 		}
+	}
+}
+
+// Pages are given up when their drivers go, be it home, off duty or to another city, and are well
+// filled while they stay.
+func TestPagesComeAndGo(t *testing.T) {
+	const n = 20_000
+	all := worlds()
+	for _, name := range []string{"city", "sphere", "clusters", "north pole", "one spot", "nearly a dot"} {
+		t.Run(name, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(7, 7))
+			var x nearby.Index
+			put := func(i int, available bool, at tracking.LngLat) {
+				x.Put(tracking.Driver{
+					ID: driverID(i), Available: available,
+					Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: at, Time: epoch}},
+				})
+			}
+			check := func(when string, drivers int) {
+				t.Helper()
+				if err := x.Check(); err != nil {
+					t.Fatalf("%s: %v", when, err)
+				}
+				if got, most := x.Pages(), 2+drivers/8; got > most {
+					t.Errorf("%s: %d pages for %d drivers, want %d at most", when, got, drivers, most)
+				}
+			}
+			for i := range n {
+				put(i, true, all[name](r))
+			}
+			check("all there", n)
+			for i := range n { // the shift ends for most
+				if i%20 > 0 {
+					put(i, false, all[name](r))
+				}
+			}
+			check("most off duty", n)
+			for i := range n { // to where everybody is
+				x.Move(driverID(i), tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: all["city"](r), Time: epoch}})
+			}
+			check("all in the city", n)
+			for i := range n {
+				if i%100 > 0 {
+					x.Remove(driverID(i))
+				}
+			}
+			check("most gone", n/100)
+		})
 	}
 }
 

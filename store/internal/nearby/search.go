@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tidwall/rtree"
-
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/cover"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -80,7 +78,7 @@ func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q q
 	since := rows.Ceil(o.SeenSince)
 	excluded := exclusion(o.Exclude)
 	q.keep = func(e *entry) bool {
-		return e.seen >= since && (o.MaxOpen < 0 || e.open < o.MaxOpen || e.tree == limited) && !excluded(e.id) &&
+		return e.seen >= since && (o.MaxOpen < 0 || int(e.open) < o.MaxOpen || e.tree == limited) && !excluded(e.id) &&
 			(required == nil || e.has(required)) && (keep == nil || keep(e.id))
 	}
 	return q, true
@@ -117,9 +115,9 @@ const (
 	world     = math.Pi * tracking.EarthRadius // metres: no two places are farther apart
 	firstTry  = 1000.0                         // metres, for an index that has not been asked yet
 	fewEnough = 64                             // so many drivers are simply all looked at
-	tight     = 1.2                            // the bracket of a radius this narrow is not narrowed further
+	manyPages = 32                             // with so many looked at a circle may be begun again, narrower
 
-	largeScratch = 4 * fewEnough // candidates; what a query with more has used is not kept
+	largeScratch = 8 * fewEnough // candidates; what a query with more has used is not kept
 )
 
 // search answers q.
@@ -133,7 +131,7 @@ func (x *Index) search(q query) []Hit {
 func (x *Index) answer(q query) []Hit {
 	total := 0
 	for i := q.first; i <= q.last; i++ {
-		total += x.located[i]
+		total += x.trees[i].len
 	}
 	if q.limit <= 0 || q.offset >= total {
 		return nil
@@ -151,10 +149,10 @@ func (x *Index) answer(q query) []Hit {
 		}
 		clear(s.found[:cap(s.found)])
 		clear(s.nearest[:cap(s.nearest)])
-		s.worst, s.query = hit{}, query{}
+		s.home, s.worst, s.query = nil, hit{}, query{}
 		x.scratch.Put(s)
 	}()
-	s.query, s.k, s.trees = q, k, x.trees[q.first:q.last+1]
+	s.query, s.k, s.from, s.trees = q, k, vectorOf([2]float64{q.at.Lng, q.at.Lat}), x.trees[q.first:q.last+1]
 
 	farthest := world
 	if q.within > 0 {
@@ -165,50 +163,44 @@ func (x *Index) answer(q query) []Hit {
 	} else if k >= total || total <= fewEnough {
 		s.scan(farthest)
 	} else {
-		x.bracket(s, farthest)
+		x.circles(s, farthest)
 	}
+	s.pick()
 	return s.hits()
 }
 
-// bracket looks into wider and narrower circles until one holds k drivers and not many more, or the
-// farthest holds fewer.
-func (x *Index) bracket(s *search, farthest float64) {
+// circles looks into one circle if the page about the place tells how wide it must be, else into
+// wider ones until one holds k drivers or is the farthest.
+func (x *Index) circles(s *search, farthest float64) {
+	if r, ok := s.aroundHome(farthest); ok {
+		for !s.circle(r) {
+			r = radius(s.bound)
+			s.begin(r)
+		}
+		return
+	}
 	aim := max(8*s.k/5, 8)
 	one := math.Float64frombits(x.hints[s.hint].Load())
 	if one == 0 {
 		one = firstTry
 	}
 	r := min(one*math.Sqrt(float64(aim)), farthest)
-	small, large := 0.0, math.Inf(1) // a radius known to hold fewer than k, and one known to hold k
 	for {
-		tooMany := 8*s.k + fewEnough
-		if r >= large {
-			tooMany = math.MaxInt // there is no telling them apart by radius: ties, or nearly
-		}
-		over := s.circle(r, tooMany)
+		s.begin(r)
+		all := s.circle(r)
+		n := len(s.found)
 		switch {
-		case over:
-			if large = r; small == 0 {
-				r /= 4
-			} else {
-				r = math.Sqrt(small * large)
-			}
-		case len(s.nearest) < s.k && r < farthest:
-			if small = r; math.IsInf(large, 1) {
-				r = min(farthest, r*growth(aim, len(s.nearest)))
-				continue
-			}
-			r = math.Sqrt(small * large)
+		case !all:
+			r = radius(s.bound)
+		case n < s.k && r < farthest:
+			r = min(farthest, r*growth(aim, n))
 		default:
-			if n := len(s.nearest); n >= s.k && tooMany != math.MaxInt {
+			if n >= s.k {
 				// halfway from the last one, as k drivers tell a density only roughly
-				now := s.nearest[n-1].distance / math.Sqrt(float64(n))
+				now := radius(s.found[n-1].square) / math.Sqrt(float64(n))
 				x.hints[s.hint].Store(math.Float64bits(max((one+now)/2, 1e-3)))
 			}
 			return
-		}
-		if large < small*tight || large < 1e-3 {
-			r = large
 		}
 	}
 }
@@ -224,73 +216,62 @@ func growth(aim, n int) float64 {
 
 // search is one query at work.
 //
-// What a circle holds is first judged by an estimate of the distance that costs a few products; the
-// distance itself, and what keep says, is asked only of those who may be among the k nearest.
+// Who counts is first judged by the straight line; the distance itself is asked only of those who
+// may be among the k nearest.
 type search struct {
 	query
-	estimate
 	k     int
-	trees []rtree.RTreeG[*entry]
-	r     float64 // metres; who is farther does not count
+	trees []tree
+	from  vector
+	bound float64 // square of a straight line: who is farther does not count
 
-	tooMany int
-	over    bool // tooMany were found, and the search was broken off
+	home  *page // has been looked at
+	pages int   // looked at in this circle
+	wide  float64
+	aside cover.Box // pages there have been looked at …
+	twice bool      // … if this is set
+	over  bool      // the circle was much too wide, and the search was broken off
+
 	found   []candidate
-	sifted  int // so many of found were let pass by keep
-	next    int // with so many found they are sifted
+	kept    int // so many of found were let pass by keep, and stand in order
+	next    int // with so many found those that do not count are let go
 	nearest []hit
 	full    bool // k were found …
 	worst   hit  // … and this is the last of them: who comes after does not count
 
-	visit func(min, max [2]float64, e *entry) bool // s.look, bound once
-	order func(a, b hit) int                       // s.compare, bound once
+	visit func(min, max [2]float64, p *page) bool // s.look, bound once
+	order func(a, b hit) int                      // s.compare, bound once
 }
 
 // candidate is a driver who may be among the nearest.
 type candidate struct {
-	estimate float64    // metres
-	at       [2]float64 // as in the entry, which is a cache miss away
-	driver   *entry
+	square float64 // of the straight line
+	driver *entry
 }
 
 // hit is a driver whose distance is known.
 type hit struct {
 	distance float64 // metres
+	at       [2]float64
 	*entry
 }
 
-// estimate tells distances from a place to others nearby.
-type estimate struct {
-	from   tracking.LngLat
-	scale  float64 // metres in a degree of longitude there; 0: the estimate is the distance itself
-	margin float64 // by which part the distance may differ
+// straight is the square of the straight line that is r metres as an arc, and radius the arc that
+// has such a line. Both come out a little larger.
+func straight(r float64) float64 {
+	return surely(math.Pow(2*math.Sin(min(r/tracking.EarthRadius, math.Pi)/2), 2))
 }
 
-const metresPerDegree = math.Pi / 180 * tracking.EarthRadius
-
-// around prepares e for places no more than r metres north or south of from, on the same side of
-// ±180° unless across.
-//
-// The estimate takes the Earth for flat there. A step of d radians to the north changes the cosine
-// of a latitude φ by no more than d·tan φ + d² of itself, and a distance by half as much at most;
-// that an arc is longer than its chord is far less. Where that is too much, the estimate is the
-// distance.
-func (e *estimate) around(from tracking.LngLat, r float64, across bool) {
-	d := r/tracking.EarthRadius + 1e-8 // a box is a little larger than its circle
-	φ := from.Lat * math.Pi / 180
-	*e = estimate{from: from, scale: metresPerDegree * math.Cos(φ), margin: d*math.Abs(math.Tan(φ)) + d*d + 1e-9}
-	if across || e.margin > 0.05 {
-		e.scale, e.margin = 0, 0
-	}
+func radius(square float64) float64 {
+	return 2*tracking.EarthRadius*math.Asin(min(1, math.Sqrt(square)/2))*(1+1e-12) + 1e-6
 }
 
-// to estimates how far it is to a place.
-func (e *estimate) to(at [2]float64) float64 {
-	if e.scale == 0 {
-		return tracking.Distance(e.from, tracking.LngLat{Lng: at[0], Lat: at[1]})
-	}
-	x, y := (at[0]-e.from.Lng)*e.scale, (at[1]-e.from.Lat)*metresPerDegree
-	return math.Sqrt(x*x + y*y)
+// surely is the square of a line so much longer than another that whoever is beyond it is farther by
+// [tracking.Distance] too, however either was rounded: vectors are right to about 2e-16 of the
+// Earth's radius, and lines to as much of themselves.
+func surely(square float64) float64 {
+	line := math.Sqrt(square)*(1+1e-12) + 1e-13
+	return line * line
 }
 
 // compare orders hits: by distance, those equally near by open tasks where the query asks for it,
@@ -305,148 +286,175 @@ func (s *search) compare(a, b hit) int {
 	return strings.Compare(string(a.id), string(b.id))
 }
 
-// begin forgets what was found.
-func (s *search) begin(r float64, tooMany int, across bool) {
-	s.around(s.at, r, across)
-	s.r, s.tooMany, s.over, s.found, s.sifted = r, tooMany, false, s.found[:0], 0
-	s.next = min(tooMany, s.prunes()) + 1
-	s.nearest, s.full, s.worst = s.nearest[:0], false, hit{}
+// begin forgets what was found, and who is farther than r metres.
+func (s *search) begin(r float64) {
+	s.bound = straight(r)
+	s.home, s.found, s.kept, s.next, s.full = nil, s.found[:0], 0, s.k+s.step(), false
 }
 
-// prunes is how many candidates are cut down to the k nearest.
-func (s *search) prunes() int { return 16*s.k + 4*fewEnough }
+// step is how many candidates more are found before those that do not count are let go.
+func (s *search) step() int { return max(s.k/2, 16) }
 
-// circle finds the drivers within r metres, or at least the k nearest of them. It tells whether it
-// gave up because there are tooMany.
-func (s *search) circle(r float64, tooMany int) (over bool) {
+// aroundHome looks at the page about the place, and says how wide a circle holds k drivers if that
+// has as many.
+func (s *search) aroundHome(farthest float64) (r float64, ok bool) {
+	if s.k > pageSize/2 {
+		return 0, false
+	}
+	most := &s.trees[0]
+	for i := range s.trees {
+		if s.trees[i].len > most.len {
+			most = &s.trees[i]
+		}
+	}
+	s.begin(farthest)
+	s.twice, s.over, s.wide = false, false, math.Inf(1)
+	at := [2]float64{s.at.Lng, s.at.Lat}
+	most.pages.Search(at, at, func(_, _ [2]float64, p *page) bool {
+		s.home = p
+		return false
+	})
+	if s.home == nil {
+		return 0, false
+	}
+	home := s.home
+	s.home = nil
+	s.look(home.min, home.max, home)
+	s.home = home
+	s.sift()
+	return min(radius(s.bound), farthest), len(s.found) >= s.k
+}
+
+// circle finds the drivers within r metres, or at least the k nearest of them. It gives up when a
+// much narrower one, by the bound, would do as well.
+func (s *search) circle(r float64) (all bool) {
 	boxes, n := cover.Circle(s.at, r)
-	s.begin(r, tooMany, n > 1)
-	for _, b := range boxes[:n] {
-		for i := range s.trees {
-			s.trees[i].Search(b.Min, b.Max, s.visit)
+	s.pages, s.wide, s.over = 0, s.bound/4, false
+	for i, b := range boxes[:n] {
+		s.twice, s.aside = i > 0, boxes[0]
+		for j := range s.trees {
+			s.trees[j].pages.Search(b.Min, b.Max, s.visit)
 			if s.over {
-				return true
+				return false
 			}
 		}
 	}
-	s.pick()
-	return false
+	s.sift()
+	return true
 }
 
 // scan finds the k nearest within r metres by looking at all.
 func (s *search) scan(r float64) {
-	s.begin(r, math.MaxInt, true)
+	s.begin(r)
+	s.twice, s.wide = false, 0
 	for i := range s.trees {
-		s.trees[i].Scan(s.visit)
+		s.trees[i].pages.Scan(s.visit)
 	}
-	s.pick()
 }
 
 // scanAmong finds the k nearest of those that count.
 func (s *search) scanAmong(r float64) {
-	s.begin(r, math.MaxInt, true)
+	s.begin(r)
 	for _, e := range s.among {
-		if s.first <= e.tree && e.tree <= s.last {
-			s.look(e.at, e.at, e)
-		}
-	}
-	s.pick()
-}
-
-func (s *search) look(at, to [2]float64, e *entry) bool {
-	estimate := s.to(at)
-	if estimate*(1-s.margin) > s.r {
-		return true
-	}
-	if at != to {
-		return s.lookInto(e.stands, estimate)
-	}
-	return s.add(candidate{estimate, at, e})
-}
-
-// add keeps a candidate, and reports whether the search goes on.
-func (s *search) add(c candidate) bool {
-	s.found = append(s.found, c)
-	return len(s.found) < s.next || s.sift()
-}
-
-// sift lets go of the candidates that do not count, and reports whether the search goes on.
-func (s *search) sift() bool {
-	if s.keep != nil {
-		rest := slices.DeleteFunc(s.found[s.sifted:], func(c candidate) bool { return !s.keep(c.driver) })
-		s.found = s.found[:s.sifted+len(rest)]
-	}
-	s.sifted = len(s.found)
-	if s.sifted > s.tooMany {
-		inside := 0
-		for _, c := range s.found {
-			if c.estimate*(1+s.margin) <= s.r {
-				inside++
+		if tree := int(e.tree); s.first <= tree && tree <= s.last {
+			v := vectorOf(e.at)
+			if square := v.square(&s.from); square <= s.bound {
+				s.add(candidate{square, e})
 			}
 		}
-		if s.over = inside > s.tooMany; s.over {
-			return false
+	}
+}
+
+// look looks at a page, and reports whether the search goes on.
+func (s *search) look(min, max [2]float64, p *page) bool {
+	if p == s.home || s.twice && s.aside.Meets(min, max) {
+		return true
+	}
+	if p.crowd {
+		s.lookInto(p)
+	}
+	for i := range p.slots {
+		slot := &p.slots[i]
+		if square := slot.at.square(&s.from); square <= s.bound {
+			s.add(candidate{square, slot.entry})
 		}
 	}
-	if s.sifted >= s.prunes() { // the nearest only, and nobody who comes after them from now on
+	s.pages++
+	s.over = s.pages > manyPages && s.bound < s.wide
+	return !s.over
+}
+
+func (s *search) add(c candidate) {
+	s.found = append(s.found, c)
+	if len(s.found) >= s.next {
+		s.sift()
+	}
+}
+
+// sift puts what was found in order, and lets go of those that do not count.
+func (s *search) sift() {
+	if s.keep != nil {
+		rest := slices.DeleteFunc(s.found[s.kept:], func(c candidate) bool { return !s.keep(c.driver) })
+		s.found = s.found[:s.kept+len(rest)]
+	}
+	inOrder(s.found, s.kept)
+	if n := s.k; len(s.found) >= n {
+		s.bound = min(s.bound, surely(s.found[n-1].square))
+		for n < len(s.found) && s.found[n].square <= s.bound {
+			n++
+		}
+		s.found = s.found[:n]
+	}
+	if s.kept = len(s.found); s.kept >= s.k+s.step() { // many are as far as the last one
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
-			s.found = append(s.found, candidate{s.to(h.at), h.at, h.entry})
+			v := vectorOf(h.at)
+			s.found = append(s.found, candidate{v.square(&s.from), h.entry})
 		}
-		if s.sifted = len(s.found); s.sifted == s.k {
+		inOrder(s.found, 0)
+		if s.kept = len(s.found); s.kept == s.k {
 			s.full, s.worst = true, s.nearest[s.k-1]
-			s.r = s.worst.distance
 		}
 	}
-	s.next = min(2*s.sifted, s.prunes()) + 1
-	return true
+	s.next = s.kept + s.step()
 }
 
-// pick finds the k nearest of those found.
-func (s *search) pick() {
-	sortByEstimate(s.found)
-	s.nearest = s.nearest[:0]
-	enough := math.Inf(1) // k are within so many metres
-	for _, c := range s.found {
-		if c.estimate*(1-s.margin) > enough {
-			break
-		}
-		if s.keep != nil && s.sifted < len(s.found) && !s.keep(c.driver) {
-			continue
-		}
-		d := c.estimate
-		if s.scale != 0 {
-			d = tracking.Distance(s.at, tracking.LngLat{Lng: c.at[0], Lat: c.at[1]})
-		}
-		if d > s.r {
-			continue
-		}
-		s.nearest = append(s.nearest, hit{d, c.driver})
-		if len(s.nearest) == s.k {
-			enough = 0
-			for _, h := range s.nearest {
-				enough = max(enough, h.distance)
-			}
-		}
-	}
-	slices.SortFunc(s.nearest, s.order)
-	s.nearest = s.nearest[:min(s.k, len(s.nearest))]
-}
-
-// sortByEstimate sorts few candidates by insertion, which takes half as long as slices.SortFunc does.
-func sortByEstimate(list []candidate) {
+// inOrder sorts candidates of which the first few are in order: by insertion where the others are
+// few, which takes half as long as slices.SortFunc does.
+func inOrder(list []candidate, sorted int) {
 	if len(list) > fewEnough {
-		slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.estimate, b.estimate) })
+		slices.SortFunc(list, func(a, b candidate) int { return cmp.Compare(a.square, b.square) })
 		return
 	}
-	for i := 1; i < len(list); i++ {
+	for i := max(sorted, 1); i < len(list); i++ {
 		c, j := list[i], i
-		for ; j > 0 && list[j-1].estimate > c.estimate; j-- {
+		for ; j > 0 && list[j-1].square > c.square; j-- {
 			list[j] = list[j-1]
 		}
 		list[j] = c
 	}
+}
+
+// pick finds the k nearest of those found.
+func (s *search) pick() {
+	s.nearest = s.nearest[:0]
+	for i, c := range s.found { // their entries, each a cache miss, come all at once
+		if s.keep == nil || i < s.kept || s.keep(c.driver) {
+			s.nearest = append(s.nearest, hit{at: c.driver.at, entry: c.driver})
+		}
+	}
+	n := 0
+	for _, h := range s.nearest {
+		h.distance = tracking.Distance(s.at, tracking.LngLat{Lng: h.at[0], Lat: h.at[1]})
+		if s.within <= 0 || h.distance <= s.within {
+			s.nearest[n] = h
+			n++
+		}
+	}
+	s.nearest = s.nearest[:n]
+	slices.SortFunc(s.nearest, s.order)
+	s.nearest = s.nearest[:min(s.k, len(s.nearest))]
 }
 
 // hits returns the nearest, from the offset to the k-th.
@@ -456,7 +464,7 @@ func (s *search) hits() []Hit {
 	}
 	list := make([]Hit, 0, len(s.nearest)-s.offset)
 	for _, h := range s.nearest[s.offset:] {
-		list = append(list, Hit{h.id, h.distance, tracking.LngLat{Lng: h.at[0], Lat: h.at[1]}, h.open})
+		list = append(list, Hit{h.id, h.distance, tracking.LngLat{Lng: h.at[0], Lat: h.at[1]}, int(h.open)})
 	}
 	return list
 }

@@ -73,10 +73,10 @@ func (x *Index) queueSilence(e *entry, on bool) {
 		e.due = e.lastHeard()
 		heap.Push(&x.silence, e)
 	case !on && e.inSilenceQueue:
-		heap.Remove(&x.silence, e.slot)
+		heap.Remove(&x.silence, int(e.turn))
 	case on && e.lastHeard() < e.due:
 		e.due = e.lastHeard()
-		heap.Fix(&x.silence, e.slot)
+		heap.Fix(&x.silence, int(e.turn))
 	}
 	if e.inSilenceQueue = on; on {
 		x.farthest = max(x.farthest, e.lastHeard())
@@ -97,10 +97,10 @@ func (q silenceQueue) Less(i, j int) bool {
 }
 func (q silenceQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].slot, q[j].slot = i, j
+	q[i].turn, q[j].turn = int32(i), int32(j)
 }
 func (q *silenceQueue) Push(e any) {
-	e.(*entry).slot = len(*q)
+	e.(*entry).turn = int32(len(*q))
 	*q = append(*q, e.(*entry))
 }
 func (q *silenceQueue) Pop() any {

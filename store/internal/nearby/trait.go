@@ -61,7 +61,7 @@ func (x *Index) list(e *entry) {
 	if e.rare == nil {
 		return
 	}
-	if !e.located || e.tree < full {
+	if !e.located() || e.tree < full {
 		x.unlist(e)
 		return
 	}
