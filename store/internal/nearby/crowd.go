@@ -8,8 +8,9 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// A crowd is a page of drivers who are all in one spot, as many as are too many for another page. Its
-// members stand as they are offered: by open tasks, then by id; those off duty and silent by id.
+// A crowd is a page of drivers who are all in one spot, as many as are too many for another page.
+// Its members stand as they are offered: by open tasks, then by id; those off duty and silent by
+// id.
 
 func compareInCrowd(a, b *entry) int {
 	if a.tree >= full && a.open != b.open {

@@ -32,21 +32,21 @@
 // others; and tasks that require the same stand together, so that those which a driver can't take
 // cost him one comparison, however many wait.
 //
-// The R-trees hold not drivers but pages of a few dozen who are near each other. A fix mostly leaves
-// its driver in the rectangle of his page, and then changes three numbers there: he stands in it as
-// a point of the unit sphere, since the straight line between two such points orders places by
-// distance, at the poles and over ±180° as anywhere.
+// The R-trees hold not drivers but pages of a few dozen who are near each other. A fix mostly
+// leaves its driver in the rectangle of his page, and then changes three numbers there: he stands
+// in it as a point of the unit sphere, since the straight line between two such points orders
+// places by distance, at the poles and over ±180° as anywhere.
 //
 // An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps
 // them in a heap. A range search needs neither. So a query looks at the page that holds the place:
-// if there are k drivers in it, the k nearest of all are no farther than these, and it searches a box
-// that surely covers a circle so wide. Where that page holds too few who count, the radius starts
-// from what earlier queries of the same kind needed, and grows until the circle holds enough; one
-// that turns out much too wide is begun again, narrower. In pages farther than the k found so far
-// nobody is kept. Of those left the distances are computed.
+// if there are k drivers in it, the k nearest of all are no farther than these, and it searches a
+// box that surely covers a circle so wide. Where that page holds too few who count, the radius
+// starts from what earlier queries of the same kind needed, and grows until the circle holds
+// enough; one that turns out much too wide is begun again, narrower. The distance itself is
+// computed only to the k found and to those who may be as near as the last.
 //
-// No radius tells apart drivers in one spot, as at a depot. Where there are as many as would fill a
-// page they are a page of their own, in order.
+// No radius tells apart drivers in one spot, as at a depot. Where there are as many as would fill
+// a page they are a page of their own, in order.
 package nearby
 
 import (

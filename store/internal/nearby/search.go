@@ -266,8 +266,8 @@ func radius(square float64) float64 {
 	return 2*tracking.EarthRadius*math.Asin(min(1, math.Sqrt(square)/2))*(1+1e-12) + 1e-6
 }
 
-// surely is the square of a line so much longer than another that whoever is beyond it is farther by
-// [tracking.Distance] too, however either was rounded: vectors are right to about 2e-16 of the
+// surely is the square of a line so much longer than another that whoever is beyond it is farther
+// by [tracking.Distance] too, however either was rounded: vectors are right to about 2e-16 of the
 // Earth's radius, and lines to as much of themselves.
 func surely(square float64) float64 {
 	line := math.Sqrt(square)*(1+1e-12) + 1e-13

@@ -8,10 +8,10 @@ import (
 	"github.com/tidwall/rtree"
 )
 
-// tree holds the drivers of one kind by where they are: an R-tree not of drivers but of pages, each
-// of which holds a few dozen who are near each other. So the R-tree is small and seldom changes: who
-// moves about within the rectangle of his page changes a number in it, and a search reads those of
-// a page one after the other.
+// tree holds the drivers of one kind by where they are: an R-tree not of drivers but of pages,
+// each of which holds a few dozen who are near each other. So the R-tree is small and seldom
+// changes: who moves about within the rectangle of his page changes a number in it, and a search
+// reads those of a page one after the other.
 type tree struct {
 	pages  rtree.RTreeG[*page]
 	crowds map[[2]float64]*page // those pages that are a crowd
@@ -215,8 +215,8 @@ func (t *tree) divide(p *page) {
 	t.pages.Insert(q.min, q.max, q)
 }
 
-// cutAt says where to divide slots in order: in the widest gap about the middle, and not between two
-// in one spot.
+// cutAt says where to divide slots in order: in the widest gap about the middle, and not between
+// two in one spot.
 func cutAt(slots []slot, axis int) int {
 	gap := func(i int) float64 { return slots[i].entry.at[axis] - slots[i-1].entry.at[axis] }
 	n := len(slots)
