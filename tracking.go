@@ -306,7 +306,9 @@
 //
 // What the application itself puts into order ids, properties, idempotency keys, or texts of a request
 // for a trip that is no task's, it has to look after. Points stay with an erased task, and fixes
-// with their driver for Options.KeepFixes. Each store says what becomes of the bytes.
+// with their driver for Options.KeepFixes. Each store says what becomes of the bytes: a file of
+// store/sqlite is rid of them by itself some time after the erasure, in PostgreSQL the operator sees to
+// that.
 //
 // # Looking on
 //

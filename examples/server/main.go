@@ -57,6 +57,7 @@ func commands() []command {
 		{"dead replay", "[ID…]", "have them delivered anew, all or those named", deadReplay},
 		{"export", "> FILE", "write what a store keeps, all or one person's", exportStore},
 		{"import", "< FILE", "read that into another store; again after a break", importStore},
+		{"compact", "", "remove from a SQLite file, byte by byte, what was erased", compactStore},
 		{"help", "[TOPIC]", "what there is, or the flags of a topic", help},
 	}
 }

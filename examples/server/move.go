@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
 func exportStore(ctx context.Context, args []string, std streams) error {
@@ -46,5 +47,27 @@ func importStore(ctx context.Context, args []string, std streams) error {
 			fmt.Fprintf(std.out, "%d rows are in the store\n", n)
 		}
 		return err
+	})
+}
+
+func compactStore(ctx context.Context, args []string, std streams) error {
+	t := newTool("compact", "-store sqlite:FILE",
+		"Writes a file anew, so that no byte of what was erased is left in it, and gives back space. A server does so\n"+
+			"by itself; stop it first, as one process has a file open at a time. It takes room for two more such files.", std)
+	if err := t.parse(args, 0, 0); err != nil {
+		return err
+	}
+	if isPostgres(t.store.spec) {
+		return t.Wrong("-store must be sqlite:FILE; go doc ./store/postgres says what to do in a database")
+	}
+	return t.with(ctx, func(store tracking.Store, _ *tracking.Service) error {
+		for left := true; left; { // what the erased have left, and nothing that is kept
+			p, err := store.Purge(ctx, tracking.Before{Limit: 1000})
+			if err != nil {
+				return err
+			}
+			left = p.Total() > 0
+		}
+		return store.(*sqlite.Store).Compact(ctx)
 	})
 }

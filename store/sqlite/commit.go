@@ -80,7 +80,11 @@ func (x *tx) apply(app int64, cs *tracking.Changeset) (w tracking.Written, err e
 			return w, err
 		}
 	}
-	x.erased = x.erased || erases(cs)
+	if erases(cs) {
+		if err := x.leavesRemains(); err != nil {
+			return w, err
+		}
+	}
 	if err := x.applyDeletions(app, cs); err != nil {
 		return w, err
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -18,6 +19,12 @@ import (
 func (o Options) WithVFS(name, synchronous string, checkpointPages int) *Options {
 	o.vfs, o.synchronous, o.checkpointPages = name, synchronous, checkpointPages
 	o.Logger = slog.New(slog.DiscardHandler)
+	return &o
+}
+
+// WithClock returns options for a store whose compactions go by a clock.
+func (o Options) WithClock(now func() time.Time) *Options {
+	o.now = now
 	return &o
 }
 
@@ -190,3 +197,6 @@ func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
 	}
 	return all, nil
 }
+
+// Path is where the file is.
+func (s *Store) Path() string { return s.path }

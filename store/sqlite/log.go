@@ -19,11 +19,13 @@ const (
 func (w *writer) tidy() {
 	w.groups++
 	pages := w.store.opts.checkpointPages
+	w.compactAsDue()
 	if w.store.path == "" || w.conn == nil || w.store.health.Load() != nil {
 		return
 	}
 	if w.wipes && !w.store.backingUp() {
-		w.looked(w.wipeLog())
+		_, err := w.wipeLog()
+		w.looked(err)
 	}
 	if w.groups < min(16, pages/16) {
 		return
@@ -71,13 +73,13 @@ func (w *writer) restartLog(mode string) (done bool, err error) {
 
 // wipeLog empties the log, as it holds what was erased. While somebody reads from it it cannot: then
 // the next purge has it tried again.
-func (w *writer) wipeLog() error {
+func (w *writer) wipeLog() (done bool, err error) {
 	w.wipes = false
-	done, err := w.restartLog("TRUNCATE")
+	done, err = w.restartLog("TRUNCATE")
 	if done {
 		w.erased = false
 	}
-	return err
+	return done, err
 }
 
 // logRow is what PRAGMA wal_checkpoint answers: pages in the log, and those of them that are in the

@@ -13,13 +13,17 @@ import (
 // A purged fix may stay in its table, unseen, as long as the fixes after it are judged by it: those
 // from the last closed mark before the limit on.
 //
-// When there is nothing left to purge, the log is emptied if it holds what was erased or purged since.
+// When there is nothing left to purge, the log is emptied if it holds what was erased or purged since, and
+// remains of what was erased are removed (compact.go).
 func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged, err error) {
 	err = s.write(ctx, change{lane: large, rows: b.Limit, atom: true, apply: func(x *tx) error {
 		p = tracking.Purged{}
 		err := x.purge(b, &p)
 		x.erased = x.erased || p.Total() > 0
 		x.wipes = x.erased && p.Total() < b.Limit
+		if err == nil && p.Total() == 0 {
+			err = x.compactDue()
+		}
 		return err
 	}})
 	if err != nil {
@@ -61,6 +65,11 @@ func (x *tx) purge(b tracking.Before, p *tracking.Purged) (err error) {
 	}
 	if !b.Files.IsZero() && left() > 0 {
 		if err := x.purgeFiles(rows.Ceil(b.Files), left(), p); err != nil {
+			return err
+		}
+	}
+	if p.Total() > 0 {
+		if err := x.leavesRemains(); err != nil {
 			return err
 		}
 	}

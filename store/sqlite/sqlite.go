@@ -66,11 +66,24 @@
 // What is deleted or replaced is overwritten, in the file (secure_delete) and in the index of words
 // alike. The log holds it a little longer: until the [Store.Purge] after it, once a minute where
 // [tracking.Service.Run] runs, or until Close; while somebody reads from the log, until a later one.
-// Copies that were made before have it still: backups, what a file system or a disk keeps of what
-// was there, and the copy of a file from before an update. Where SQLite moves rows from one page to
-// another, pieces of them can stay in the unused part of a page until it is written again; a file that
-// an older version has written may hold remains of what was deleted then. [Store.Backup] makes a copy
-// without either.
+//
+// Where SQLite moves rows from one page to another, it leaves pieces of them in the unused part of a
+// page. So the file remembers that something was erased (a contact, a task, a driver, a proof), and
+// the store writes it anew by [Store.Compact] as soon as a purge finds nothing left to do: then no
+// byte is left, in the file, its log, or a [Store.Backup] made later, not even one made before that.
+// Reads go on meanwhile, and changes wait: a tenth of a second in a small file, 10 seconds in one of
+// 500 MB. Therefore it is done for a thousandth of the time at most, which is once a minute in a small
+// file, every three hours in one of 500 MB, and once a day in a large one, sooner after the store was
+// opened. Set Options.CompactOnRequest and call Compact yourself, at night perhaps, if that is too
+// much. It fails where the disk has no room for it, or somebody else holds a lock on the file, and is
+// then tried again an hour later; a process that is killed meanwhile leaves it to the next. A file that
+// an older version has written is written anew once after its upgrade.
+//
+// What an update has replaced, and what goes by its age alone (Options.KeepFixes, KeepEvents), is no
+// reason to write the file anew; pieces of it go when it is next done.
+//
+// Copies that were made before have what was erased still: backups, what a file system or a disk
+// keeps of what was there, and the copy of a file from before an upgrade (FILE-v12).
 //
 // What sweeps have claimed ([tracking.Claim]) is known in memory too: the process is alone.
 package sqlite
@@ -118,10 +131,15 @@ type Options struct {
 	// CacheSize is the page cache of the writer in bytes, and of each reader; 0 means 16 MiB.
 	CacheSize int
 
+	// CompactOnRequest leaves it to [Store.Compact] to write the file anew after erasures; see "What is
+	// erased" above. The store does so by itself otherwise.
+	CompactOnRequest bool
+
 	// Logger is told of migrations and of what stops the writer; nil means slog.Default().
 	Logger *slog.Logger
 
 	// For tests.
+	now             func() time.Time
 	vfs             string       // the SQLite VFS; "" is the system's
 	synchronous     string       // "" is FULL
 	migrations      fs.FS        // nil is the embedded ones
@@ -153,6 +171,9 @@ func (o *Options) withDefaults() (Options, error) {
 	defaultTo(&c.BusyTimeout, 5*time.Second)
 	defaultTo(&c.CacheSize, 16<<20)
 	defaultTo(&c.Logger, slog.Default())
+	if c.now == nil {
+		c.now = time.Now
+	}
 	defaultTo(&c.synchronous, "FULL")
 	defaultTo(&c.checkpointPages, checkpointPages)
 	if c.migrations == nil {

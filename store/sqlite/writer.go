@@ -33,6 +33,7 @@ type writer struct {
 	logUnsynced bool // the log of the last process is still to be copied into the file; see syncLog
 	erased      bool // the log holds what was erased
 	wipes       bool // it is to be emptied after this group
+	compaction  compaction
 }
 
 // change is what a caller wants written.

@@ -1,0 +1,438 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	codes "modernc.org/sqlite/lib"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+	"github.com/seed-8aba7b13/tracking/store/sqlite/internal/powervfs"
+)
+
+// canaries are what is said of those who are to be erased, also as a search keeps it.
+var canaries = []string{
+	"Canaryname", "canaryname", hers, "491705550142", "49170555", "5550142", "2410555", "Canary Street",
+	"canary street", "canary note", "canary of a driver", "canary@example.com", "+49 171 5550143", "491715550143",
+}
+
+// canariesIn are those found in any file of a directory, with its log and all that lies beside it.
+func canariesIn(t testing.TB, dir string) (list []string) {
+	t.Helper()
+	all := files(t, dir)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, canary := range canaries {
+			if n := bytes.Count(all[name], []byte(canary)); n > 0 {
+				list = append(list, fmt.Sprintf("%q %d times in %s", canary, n, name))
+			}
+		}
+	}
+	return list
+}
+
+// noted is a service on a store, with what its tests do.
+type noted struct {
+	testing.TB
+	*tracking.Service
+	s     *sqlite.Store
+	tasks []notedTask
+}
+
+// notedTask is a task and the number of whom it is for.
+type notedTask struct {
+	id tracking.TaskID
+	of string
+}
+
+const hers = "+49 170 5550142"
+
+// note is what the notes of a task are made of.
+func (t notedTask) note() string {
+	if t.of == hers {
+		return "canary note"
+	}
+	return "other note"
+}
+
+func (n noted) ok(err error) {
+	n.Helper()
+	if err != nil {
+		n.Fatal(err)
+	}
+}
+
+// withCanaries has some tasks among others name a person, at random, with notes that are changed now
+// and then, and drivers who are said something of. In the end nothing is left to do.
+func withCanaries(t testing.TB, s *sqlite.Store, r *rand.Rand, opts tracking.Options) *noted {
+	t.Helper()
+	opts.Logger = slog.New(slog.DiscardHandler)
+	svc, err := tracking.New(s, &opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &noted{TB: t, Service: svc, s: s}
+	ctx, here := t.Context(), &tracking.LngLat{Lng: 11, Lat: 48}
+	for i := range 50 + r.IntN(300) {
+		who, number, where := fmt.Sprint("Other", i), fmt.Sprint("+49 89 ", 1000+i), fmt.Sprint("Other Street ", i)
+		said := strings.Repeat("other note ", r.IntN(40))
+		if i%3 == 0 {
+			who, number, where = "Canaryname", hers, fmt.Sprint("Canary Street ", i)
+			said = strings.Repeat("canary note ", 1+r.IntN(300))
+		}
+		task, err := svc.CreateTask(ctx, tracking.NewTask{
+			Type: tracking.TypeDrop, Notes: said, OrderID: fmt.Sprint("#", i),
+			Drop: &tracking.Place{LngLat: here, Address: where, Customer: &tracking.Contact{Name: who, Mobile: number}},
+		})
+		n.ok(err)
+		n.tasks = append(n.tasks, notedTask{task.ID, number})
+		for range r.IntN(4) {
+			task := n.tasks[r.IntN(len(n.tasks))]
+			said := strings.Repeat(task.note()+" ", r.IntN(r.IntN(300)+1))
+			_, err := svc.UpdateTask(ctx, task.id, tracking.TaskUpdate{Notes: &said})
+			n.ok(err)
+		}
+		if r.IntN(8) == 0 {
+			said := strings.Repeat("canary of a driver ", 1+r.IntN(13))
+			name, mobile, mail := "Canaryname", "+49 171 5550143", "canary@example.com"
+			_, err := svc.SaveDriver(ctx, tracking.DriverUpdate{
+				ID: tracking.DriverID(fmt.Sprint("d", r.IntN(20))), Name: &name, Mobile: &mobile, Email: &mail,
+				Properties: map[string]string{"said": said}, LngLat: here,
+			})
+			n.ok(err)
+		}
+	}
+	none := ""
+	for _, task := range n.tasks {
+		_, err := svc.UpdateTask(ctx, task.id, tracking.TaskUpdate{Notes: &none})
+		n.ok(err)
+		_, err = svc.CancelTask(ctx, task.id, tracking.Reason{Text: task.note()})
+		n.ok(err)
+	}
+	if len(canariesIn(t, filepath.Dir(s.Path()))) == 0 {
+		t.Fatal("nothing is said of the person, so that nothing is shown")
+	}
+	return n
+}
+
+// forgetDrivers deletes all drivers.
+func (n noted) forgetDrivers() {
+	n.Helper()
+	for i := range 20 {
+		err := n.ForceDeleteDriver(n.Context(), tracking.DriverID(fmt.Sprint("d", i)))
+		if !errors.Is(err, tracking.ErrNotFound) {
+			n.ok(err)
+		}
+	}
+}
+
+// purge purges until nothing is left, and waits until what follows that in the store is done too.
+func (n noted) purge() {
+	n.Helper()
+	for {
+		p, err := n.Purge(n.Context())
+		n.ok(err)
+		if p.Total() == 0 {
+			break
+		}
+	}
+	n.ok(n.s.SetMemo(n.Context(), "behind", nil))
+}
+
+// TestErasedIsInNoByteAtRandom erases a person, drivers and tasks in each of the ways there are, from files
+// whose pages were much rewritten, and looks for them in all bytes that there are: of the file, of what
+// lies beside it, and of a backup.
+func TestErasedIsInNoByteAtRandom(t *testing.T) {
+	seeds := 24
+	if raceDetector {
+		seeds = 4
+	}
+	for seed := range seeds {
+		ways := []string{"contact", "task", "KeepContacts", "KeepTasks"}
+		way := ways[seed%len(ways)]
+		t.Run(fmt.Sprint(seed, " ", way), func(t *testing.T) {
+			t.Parallel()
+			dir := fastDir(t)
+			path := filepath.Join(dir, "tracking.db")
+			now := start
+			opts := tracking.Options{Now: func() time.Time { return now }}
+			switch way {
+			case "KeepContacts":
+				opts.KeepContacts = time.Hour
+			case "KeepTasks":
+				opts.KeepTasks = time.Hour
+			}
+			s := openCopy(t, dir)
+			n := withCanaries(t, s, rand.New(rand.NewPCG(uint64(seed), 12)), opts)
+			n.forgetDrivers()
+			n.eraseBy(way, &now)
+			n.purge()
+			n.ok(s.Backup(t.Context(), path+".backup"))
+			if left := canariesIn(t, dir); len(left) > 0 {
+				t.Errorf("while it is open: %q", left)
+			}
+			closeStore(t, s)
+			if left := canariesIn(t, dir); len(left) > 0 {
+				t.Errorf("after it was closed: %q", left)
+			}
+		})
+	}
+}
+
+// eraseBy takes away what tasks say of the person.
+func (n noted) eraseBy(way string, now *time.Time) {
+	n.Helper()
+	switch way {
+	case "contact":
+		erased, err := n.EraseContact(n.Context(), hers)
+		if err != nil || erased == 0 {
+			n.Fatalf("erased from %d tasks, error %v", erased, err)
+		}
+	case "task":
+		for _, t := range n.tasks {
+			if t.of == hers {
+				n.ok(n.DeleteTask(n.Context(), t.id))
+			}
+		}
+	default:
+		*now = start.Add(2 * time.Hour)
+	}
+}
+
+// remains reports whether a store knows of remains of what was erased.
+func remains(t testing.TB, s *sqlite.Store) (there bool) {
+	t.Helper()
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Get(&there, `SELECT EXISTS (SELECT 1 FROM remains)`); err != nil {
+		t.Fatal(err)
+	}
+	return there
+}
+
+// eraseOne makes a task and deletes it.
+func eraseOne(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	task := tracking.Task{ID: "erased", CreatedAt: start}
+	w, err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{task}})
+	if err == nil {
+		task.Version = w.Tasks[0].Version
+		_, err = s.Commit(t.Context(), app, &tracking.Changeset{DeleteTasks: []tracking.Task{task}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// purgeAll purges until nothing is left, and waits for what the writer does behind it.
+func purgeAll(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	for left := true; left; {
+		p, err := s.Purge(t.Context(), tracking.Before{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = p.Total() > 0
+	}
+	if err := s.SetMemo(t.Context(), "behind", nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCompactsByItself follows the clock: a file is written anew after an erasure, but not all the time,
+// and later after it has failed.
+func TestCompactsByItself(t *testing.T) {
+	v := registerVFS(t, "compacts")
+	now := start
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"),
+		sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000).WithClock(func() time.Time { return now }))
+	defer closeStore(t, s)
+	if remains(t, s) {
+		t.Error("there are remains in a new file")
+	}
+	step := func(what string, later time.Duration, want bool) {
+		t.Helper()
+		now = now.Add(later)
+		purgeAll(t, s)
+		if got := remains(t, s); got != want {
+			t.Errorf("%s: remains %v, want %v", what, got, want)
+		}
+	}
+	eraseOne(t, s)
+	if !remains(t, s) {
+		t.Error("an erasure leaves no remains")
+	}
+	step("the first", 0, false)
+	eraseOne(t, s)
+	step("at once after another", 0, true)
+	step("nearly a minute later", time.Minute-1, true)
+	step("a minute later", 1, false)
+
+	eraseOne(t, s)
+	v.SetFault(func(op powervfs.Op) int32 {
+		if op.Kind == powervfs.Write && strings.HasSuffix(op.File, "-wal") && op.Offset > 50_000 {
+			return codes.SQLITE_FULL
+		}
+		return 0
+	})
+	step("on a full disk", time.Minute, true)
+	v.SetFault(nil)
+	step("nearly an hour after that", time.Hour-1, true)
+	step("an hour after that", 1, false)
+}
+
+// TestCompact compacts on request alone, also when there is no room at first.
+func TestCompact(t *testing.T) {
+	v := registerVFS(t, "compact")
+	path := filepath.Join(fastDir(t), "tracking.db")
+	opts := sqlite.Options{CompactOnRequest: true}.WithVFS(v.Name(), "FULL", 1000)
+	s := open(t, path, opts)
+	commitTask(t, s, "a")
+	eraseOne(t, s)
+	purgeAll(t, s)
+	if !remains(t, s) {
+		t.Error("it was compacted without a request")
+	}
+	closeStore(t, s)
+	s = open(t, path, opts)
+	v.SetFault(func(op powervfs.Op) int32 {
+		if op.Kind == powervfs.Write && strings.HasSuffix(op.File, "-wal") && op.Offset > 50_000 {
+			return codes.SQLITE_FULL
+		}
+		return 0
+	})
+	if err := s.Compact(t.Context()); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("on a full disk: got error %v, want ErrUnavailable", err)
+	}
+	v.SetFault(nil)
+	if n := logSize(t, path); n > 0 {
+		t.Errorf("the attempt has left %d bytes in the log", n)
+	}
+	if hasTask(t, s, "a"); !remains(t, s) {
+		t.Error("the remains are forgotten")
+	}
+	if err := s.Compact(t.Context()); err != nil || remains(t, s) {
+		t.Errorf("remains %v, error %v", remains(t, s), err)
+	}
+	hasTask(t, s, "a")
+	commitTask(t, s, "b")
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Compact(ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that has ended: %v", err)
+	}
+	closeStore(t, s)
+	if err := s.Compact(t.Context()); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("of a closed store: %v", err)
+	}
+	m := open(t, sqlite.Memory, nil)
+	defer closeStore(t, m)
+	if err := m.Compact(t.Context()); err != nil {
+		t.Errorf("in memory: %v", err)
+	}
+}
+
+// TestCompactWithReader has somebody read from the log while it is to be emptied: the writer goes on at
+// once each time, and empties it when it can.
+func TestCompactWithReader(t *testing.T) {
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, &sqlite.Options{BusyTimeout: time.Hour}) // which nobody is to wait for
+	defer closeStore(t, s)
+	commitTask(t, s, "a")
+	eraseOne(t, s)
+	reader, err := raw(t, path).Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	var n int
+	if _, err := reader.ExecContext(t.Context(), "BEGIN"); err != nil {
+		t.Fatal(err)
+	}
+	if err := reader.GetContext(t.Context(), &n, "SELECT count(*) FROM tasks"); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		purgeAll(t, s)
+		if !remains(t, s) {
+			t.Error("remains are in the log, and forgotten")
+		}
+	}
+	if _, err := reader.ExecContext(t.Context(), "ROLLBACK"); err != nil {
+		t.Fatal(err)
+	}
+	purgeAll(t, s)
+	if remains(t, s) {
+		t.Error("the log was not emptied when it could be")
+	}
+}
+
+// TestPowerCutInCompact cuts the power while the file is written anew: it is whole, and the next process
+// does so again.
+func TestPowerCutInCompact(t *testing.T) {
+	before := fastDir(t)
+	path := filepath.Join(before, "tracking.db")
+	s := open(t, path, &sqlite.Options{CompactOnRequest: true})
+	n := withCanaries(t, s, rand.New(rand.NewPCG(10, 12)), tracking.Options{})
+	n.forgetDrivers()
+	n.eraseBy("contact", nil)
+	closeStore(t, s)
+	base := fastDir(t)
+	copyFiles(t, base, before)
+
+	v := registerVFS(t, "power-compact")
+	v.Record(true)
+	s = open(t, path, sqlite.Options{}.WithVFS(v.Name(), "FULL", 60))
+	if err := s.Compact(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	closeStore(t, s)
+	v.Record(false)
+	images := 40
+	if long() {
+		images = 1 << 20
+	}
+	again := 0
+	r := recorded{base, v.Log()}
+	r.images(t, 0, images, func(dir string, _ int, way powervfs.Survival) {
+		s := open(t, filepath.Join(dir, "tracking.db"), nil)
+		if remains(t, s) {
+			again++
+		}
+		db, err := s.Reader()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fault string
+		if err := db.Get(&fault, "PRAGMA integrity_check(1)"); err != nil || fault != "ok" {
+			t.Errorf("way %v: %s, error %v", way, fault, err)
+		}
+		var tasks int
+		if err := db.Get(&tasks, "SELECT count(*) FROM tasks"); err != nil || tasks != len(n.tasks) {
+			t.Errorf("way %v: %d of %d tasks are there, error %v", way, tasks, len(n.tasks), err)
+		}
+		purgeAll(t, s)
+		if remains(t, s) {
+			t.Errorf("way %v: it has remains still", way)
+		}
+		closeStore(t, s)
+		if left := canariesIn(t, dir); len(left) > 0 {
+			t.Errorf("way %v: %q", way, left)
+		}
+	})
+	if again == 0 {
+		t.Error("no cut was before the end, so that nothing is shown")
+	}
+}
