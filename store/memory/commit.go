@@ -127,8 +127,8 @@ func (c *change) checkTasks() error {
 		}
 		holder := x.byKey[t.Key]
 		if keys.Before(t.Key) ||
-			holder != nil && holder != r && !c.leavesTask(holder.task.ID) && !slices.ContainsFunc(c.tasks, func(o *tracking.Task) bool {
-				return o.ID == holder.task.ID && o.Version != 0 && o.Key != t.Key
+			holder != nil && holder != r && !c.leavesTask(holder.kept.head().id) && !slices.ContainsFunc(c.tasks, func(o *tracking.Task) bool {
+				return o.ID == holder.kept.head().id && o.Version != 0 && o.Key != t.Key
 			}) {
 			return rows.UniqueConflict(tracking.KindTask, "key")
 		}
@@ -338,7 +338,7 @@ func (c *change) putTask(t *tracking.Task) {
 		return
 	}
 	r := c.app.tasks.byID[t.ID]
-	old := r.task
+	old := r.task()
 	t.Version, t.Seq, t.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
 	c.app.tasks.replace(r, t)
 	c.app.nearby.PutTask(*t)

@@ -12,7 +12,7 @@ import (
 func (c *change) checkDeletions() error {
 	tasks := rows.SeenOf[tracking.TaskID](len(c.cs.DeleteTasks) + len(c.tasks))
 	for _, t := range c.cs.DeleteTasks {
-		if r := c.app.tasks.byID[t.ID]; tasks.Before(t.ID) || r == nil || r.task.Version != t.Version {
+		if r := c.app.tasks.byID[t.ID]; tasks.Before(t.ID) || r == nil || r.version() != t.Version {
 			return rows.VersionConflict(tracking.KindTask, t.ID)
 		}
 	}
@@ -51,9 +51,9 @@ func (c *change) leavesTrip(id tracking.TripID) bool {
 func (c *change) applyDeletions() {
 	for _, t := range c.cs.DeleteTasks {
 		r := c.app.tasks.byID[t.ID]
-		c.store.secrets.taskLinks.move(owner[tracking.TaskID]{c.app, t.ID}, r.task.Link.Hash, tracking.Hash{})
-		c.app.lastVersion = max(c.app.lastVersion, r.task.Version)
-		gone := *r.task
+		gone := r.task()
+		c.store.secrets.taskLinks.move(owner[tracking.TaskID]{c.app, t.ID}, gone.Link.Hash, tracking.Hash{})
+		c.app.lastVersion = max(c.app.lastVersion, gone.Version)
 		gone.Waiting = false
 		c.app.nearby.PutTask(gone)
 		c.app.tasks.remove(r)
@@ -73,12 +73,13 @@ func (c *change) applyDeletions() {
 
 // remove takes a task out of all lists.
 func (x *tasks) remove(r *taskRow) {
-	x.unname(r)
-	x.leave(r, taskKeys{})
+	t := r.task()
+	x.unname(r, &t)
+	x.leave(r, keysOfTask(&t), taskKeys{})
 	x.all.all.remove(r, (*taskRow).compare)
-	delete(x.byID, r.task.ID)
-	if x.byKey[r.task.Key] == r {
-		delete(x.byKey, r.task.Key)
+	delete(x.byID, t.ID)
+	if x.byKey[t.Key] == r {
+		delete(x.byKey, t.Key)
 	}
 }
 

@@ -79,14 +79,14 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 		}
 	case tracking.DueGeocodes:
 		all = dueOf(&a.tasks.geocode, q, all, func(r *taskRow) dueRow {
-			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.GeocodeAt)
+			return a.dueTask(r, r.geocode)
 		})
 		return dueOf(&a.trips.geocode, q, all, func(r *tripRow) dueRow {
 			return a.dueRow(tracking.KindTrip, string(r.trip.ID), r.trip.GeocodeAt)
 		})
 	case tracking.DueTasks:
 		return dueOf(&a.tasks.due, q, all, func(r *taskRow) dueRow {
-			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.DueAt)
+			return a.dueTask(r, r.due)
 		})
 	case tracking.DueContacts, tracking.DueDeletions:
 		ended := &a.tasks.all.completed
@@ -94,7 +94,7 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 			ended = &a.tasks.personal
 		}
 		return dueOf(ended, q, all, func(r *taskRow) dueRow {
-			return a.dueRow(tracking.KindTask, string(r.task.ID), r.task.CompletedAt)
+			return a.dueTask(r, r.completed)
 		})
 	case tracking.DueSilence:
 		found := a.nearby.Silent(q.Before, q.Limit)
@@ -111,6 +111,10 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 
 func (a *application) dueRow(kind tracking.SubjectKind, id string, at time.Time) dueRow {
 	return dueRow{Due: tracking.Due{App: a.id, Subject: tracking.Subject{Kind: kind, ID: id}}, at: at}
+}
+
+func (a *application) dueTask(r *taskRow, at int64) dueRow {
+	return a.dueRow(tracking.KindTask, string(r.kept.head().id), time.UnixMilli(at).UTC())
 }
 
 // dueOf appends from both ends of a list that is in order of time.

@@ -84,7 +84,7 @@ type moment struct {
 	invites   []*tracking.Invite
 	requests  []*tracking.Request
 	keys      []*tracking.Key
-	tasks     []*tracking.Task
+	tasks     []packedTask
 	trips     []*tracking.Trip
 	files     []*fileRow
 	lastEvent int64
@@ -113,9 +113,9 @@ func (e *export) moment(a *application) (m moment) {
 		m.keys = append(m.keys, a.keys[id])
 	}
 	if e.query.Wants(tracking.RowTask) || e.query.Wants(tracking.RowSubject) {
-		m.tasks = make([]*tracking.Task, 0, a.tasks.all.all.len())
+		m.tasks = make([]packedTask, 0, a.tasks.all.all.len())
 		for r := range walk(&a.tasks.all.all) {
-			m.tasks = append(m.tasks, r.task)
+			m.tasks = append(m.tasks, r.kept)
 		}
 	}
 	if e.query.Wants(tracking.RowTrip) || e.query.Wants(tracking.RowSubject) {
@@ -167,7 +167,7 @@ func (e *export) application(a *application) {
 	sendAll(e, a, tracking.RowInvite, m.invites, func(i *tracking.Invite) tracking.RowValue { return i.Clone() })
 	sendAll(e, a, tracking.RowRequest, m.requests, func(r *tracking.Request) tracking.RowValue { return r.Clone() })
 	sendAll(e, a, tracking.RowKey, m.keys, func(k *tracking.Key) tracking.RowValue { return *k })
-	sendAll(e, a, tracking.RowTask, m.tasks, func(t *tracking.Task) tracking.RowValue { return t.Clone() })
+	sendAll(e, a, tracking.RowTask, m.tasks, func(t packedTask) tracking.RowValue { return t.task() })
 	sendAll(e, a, tracking.RowTrip, m.trips, func(t *tracking.Trip) tracking.RowValue { return t.Clone() })
 	if e.query.Wants(tracking.RowFix) {
 		for _, r := range m.rows {
@@ -264,7 +264,7 @@ func (e *export) subjects(a *application, m moment) {
 		return tracking.Subject{Kind: tracking.KindDriver, ID: string(m.drivers[i].ID)}
 	})
 	each(len(m.tasks), func(i int) tracking.Subject {
-		return tracking.Subject{Kind: tracking.KindTask, ID: string(m.tasks[i].ID)}
+		return tracking.Subject{Kind: tracking.KindTask, ID: string(m.tasks[i].head().id)}
 	})
 	each(len(m.trips), func(i int) tracking.Subject {
 		return tracking.Subject{Kind: tracking.KindTrip, ID: string(m.trips[i].ID)}

@@ -3,7 +3,9 @@ package memory
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -11,11 +13,41 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
-// taskRow is a task's place in the lists. The Task itself is never changed but replaced, so that a
-// reader may copy it after giving back the lock.
+// taskRow is a task's place in the lists, with what they go by.
 type taskRow struct {
 	place
-	task *tracking.Task
+	kept packedTask
+
+	completed, geocode, due int64 // UTC ms of CompletedAt, GeocodeAt and DueAt
+	window, late            int64 // UTC ms of Window.At and LateFrom; never for none
+}
+
+// never is later than all moments.
+const never = math.MaxInt64
+
+func msOrNever(t time.Time) int64 {
+	if t.IsZero() {
+		return never
+	}
+	return t.UnixMilli()
+}
+
+// put makes t the row's task.
+func (r *taskRow) put(t *tracking.Task) {
+	r.kept = pack(t)
+	r.completed, r.geocode, r.due = t.CompletedAt.UnixMilli(), t.GeocodeAt.UnixMilli(), t.DueAt.UnixMilli()
+	r.window, r.late = msOrNever(t.Window.At()), msOrNever(t.LateFrom())
+}
+
+func (r *taskRow) task() tracking.Task { return r.kept.task() }
+
+// mark is [tracking.Task.Mark] of the row's task.
+func (r *taskRow) mark(sort tracking.TaskSort) tracking.TaskMark {
+	t := tracking.Task{CreatedAt: time.UnixMilli(r.created).UTC(), Seq: r.seq}
+	if r.window != never {
+		t.Window.From = time.UnixMilli(r.window).UTC()
+	}
+	return t.Mark(sort)
 }
 
 func (r *taskRow) compare(o *taskRow) int { return r.place.compare(o.place) }
@@ -25,24 +57,20 @@ func (r *taskRow) version() int64 {
 	if r == nil {
 		return 0
 	}
-	return r.task.Version
+	return r.kept.head().version
 }
 
 func byCompletion(a, b *taskRow) int {
-	return cmp.Or(a.task.CompletedAt.Compare(b.task.CompletedAt), a.compare(b))
+	return cmp.Or(cmp.Compare(a.completed, b.completed), a.compare(b))
 }
 
-func byTaskGeocode(a, b *taskRow) int {
-	return cmp.Or(a.task.GeocodeAt.Compare(b.task.GeocodeAt), a.compare(b))
-}
+func byTaskGeocode(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.geocode, b.geocode), a.compare(b)) }
 
-func byTaskDue(a, b *taskRow) int {
-	return cmp.Or(a.task.DueAt.Compare(b.task.DueAt), a.compare(b))
-}
+func byTaskDue(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.due, b.due), a.compare(b)) }
 
 // byWindow is the order of windows, the last one first, as lists are read from their end.
 func byWindow(a, b *taskRow) int {
-	return b.task.Mark(tracking.SortWindow).Compare(a.task.Mark(tracking.SortWindow))
+	return cmp.Or(cmp.Compare(b.window, a.window), b.compare(a))
 }
 
 // longestTerm is how much of a word an index goes by, in bytes, so that a name that only one task has
@@ -102,62 +130,68 @@ func keysOfTask(t *tracking.Task) taskKeys {
 
 // insert adds a new task. Its CreatedAt and Seq are set.
 func (x *tasks) insert(t *tracking.Task) {
-	r := &taskRow{place{t.CreatedAt.UnixMilli(), t.Seq}, t}
-	x.byID[t.ID] = r
+	r := &taskRow{place: place{t.CreatedAt.UnixMilli(), t.Seq}}
+	r.put(t)
 	x.all.all.insert(r, (*taskRow).compare)
-	x.enter(r, taskKeys{})
-	x.name(r)
+	x.enter(r, t, taskKeys{})
+	x.name(r, t)
+	x.byID[r.kept.head().id] = r
 	if t.Key != "" {
-		x.byKey[t.Key] = r
+		x.byKey[strings.Clone(t.Key)] = r
 	}
 }
 
 // replace puts t in the place of r's task.
 func (x *tasks) replace(r *taskRow, t *tracking.Task) {
-	old := r.task
-	if !rows.SameTerms(old, t) {
-		x.unname(r)
-		defer x.name(r)
+	old := r.task()
+	other := !rows.SameTerms(&old, t)
+	if other {
+		x.unname(r, &old)
 	}
-	if was := keysOfTask(old); was != keysOfTask(t) {
-		x.leave(r, keysOfTask(t))
-		r.task = t
-		x.enter(r, was)
+	if was, next := keysOfTask(&old), keysOfTask(t); was != next {
+		x.leave(r, was, next)
+		r.put(t)
+		x.enter(r, t, was)
+	} else {
+		r.put(t)
 	}
-	r.task = t
+	if other {
+		x.name(r, t)
+	}
+	x.byID[r.kept.head().id] = r // the id's text is now the one in the new task: that of the old one goes
 	if old.Key != t.Key {
 		if x.byKey[old.Key] == r {
 			delete(x.byKey, old.Key)
 		}
 		if t.Key != "" {
-			x.byKey[t.Key] = r
+			x.byKey[strings.Clone(t.Key)] = r
 		}
 	}
 }
 
-// name puts r into the lists of its terms, and unname takes it out.
-func (x *tasks) name(r *taskRow) {
-	for _, term := range rows.Terms(r.task, longestTerm) {
+// name puts r into the lists of its task's terms, and unname takes it out.
+func (x *tasks) name(r *taskRow, t *tracking.Task) {
+	for _, term := range rows.Terms(t, longestTerm) {
 		insertInto(x.byTerm, term, r, (*taskRow).compare)
 	}
 }
 
-func (x *tasks) unname(r *taskRow) {
-	for _, term := range rows.Terms(r.task, longestTerm) {
+func (x *tasks) unname(r *taskRow, t *tracking.Task) {
+	for _, term := range rows.Terms(t, longestTerm) {
 		removeFrom(x.byTerm, term, r, (*taskRow).compare)
 	}
 }
 
-// enter puts r into the lists of its keys, other than those where it has been under its former
-// keys.
-func (x *tasks) enter(r *taskRow, was taskKeys) {
-	now := keysOfTask(r.task)
+// enter puts r, whose task is t, into the lists of its keys, other than those where it has been under
+// its former keys.
+func (x *tasks) enter(r *taskRow, t *tracking.Task, was taskKeys) {
+	now := keysOfTask(t)
 	x.all.enter(r, now, was, false)
 	if now.driver != "" {
 		set := x.byDriver[now.driver]
 		if set == nil {
 			set = new(taskSet)
-			x.byDriver[now.driver] = set
+			x.byDriver[tracking.DriverID(strings.Clone(string(now.driver)))] = set
 		}
 		if moved := now.driver != was.driver; moved {
 			set.all.insert(r, (*taskRow).compare)
@@ -167,7 +201,7 @@ func (x *tasks) enter(r *taskRow, was taskKeys) {
 		}
 	}
 	if now.order != "" && now.order != was.order {
-		insertInto(x.byOrder, now.order, r, (*taskRow).compare)
+		insertInto(x.byOrder, strings.Clone(now.order), r, (*taskRow).compare)
 	}
 	if now.status != was.status || now.window != was.window {
 		insertInto(x.byWindow, now.status, r, byWindow)
@@ -189,10 +223,9 @@ func (x *tasks) enter(r *taskRow, was taskKeys) {
 	}
 }
 
-// leave takes r, whose task is still the former one, out of the lists that it will not be in under
-// its next keys.
-func (x *tasks) leave(r *taskRow, next taskKeys) {
-	was := keysOfTask(r.task)
+// leave takes r, which has still its former keys, out of the lists that it will not be in under its
+// next ones.
+func (x *tasks) leave(r *taskRow, was, next taskKeys) {
 	x.all.leave(r, was, next, false)
 	if set := x.byDriver[was.driver]; was.driver != "" {
 		moved := next.driver != was.driver
@@ -290,9 +323,9 @@ func (a *application) unlockTask(r *taskRow) (tracking.Task, error) {
 		a.mu.RUnlock()
 		return tracking.Task{}, tracking.ErrNotFound
 	}
-	t := r.task
+	kept := r.kept
 	a.mu.RUnlock()
-	return t.Clone(), nil
+	return kept.task(), nil
 }
 
 // TaskByKey implements [tracking.TaskReader].
@@ -310,7 +343,7 @@ func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (
 // TaskByLink implements [tracking.TaskReader].
 func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Task, error) {
 	a, row, err := findSecret(ctx, s, &s.secrets.taskLinks, hash, func(a *application, id tracking.TaskID) *taskRow {
-		if r := a.tasks.byID[id]; r != nil && r.task.Link.Hash == hash {
+		if r := a.tasks.byID[id]; r != nil && r.task().Link.Hash == hash {
 			return r
 		}
 		return nil
@@ -330,11 +363,11 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 	}
 	found, more := a.tasks.page(f)
 	a.mu.RUnlock()
-	return copies(found, (*tracking.Task).Clone), more, nil
+	return copies(found, packedTask.task), more, nil
 }
 
 // page finds the tasks of a page.
-func (x *tasks) page(f tracking.TaskFilter) (page []*tracking.Task, more bool) {
+func (x *tasks) page(f tracking.TaskFilter) (page []packedTask, more bool) {
 	sources, whole := x.sources(f)
 	if sources == nil {
 		return nil, false
@@ -343,15 +376,15 @@ func (x *tasks) page(f tracking.TaskFilter) (page []*tracking.Task, more bool) {
 		f.WindowFrom.IsZero() && f.WindowTo.IsZero() && f.After == nil && f.Sort != tracking.SortWindow
 	if plain {
 		found, more := newest(sources, f.Page, (*taskRow).compare, nil)
-		return copies(found, func(r *taskRow) *tracking.Task { return r.task }), more
+		return copies(found, func(r *taskRow) packedTask { return r.kept }), more
 	}
 	compare := (*taskRow).compare
 	if f.Sort == tracking.SortWindow {
 		compare = byWindow
 	}
 	walk := until(merge(sources, compare, begins(f)), ends(f))
-	found, more := take(walk, f.Offset(), f.Limit, func(r *taskRow) bool { return f.Holds(*r.task) })
-	return copies(found, func(r *taskRow) *tracking.Task { return r.task }), more
+	found, more := take(walk, f.Offset(), f.Limit, func(r *taskRow) bool { return f.Holds(r.task()) })
+	return copies(found, func(r *taskRow) packedTask { return r.kept }), more
 }
 
 // sources are lists that hold all that the filter lets pass, in its order; whole, if that is all of
@@ -430,13 +463,13 @@ func begins(f tracking.TaskFilter) func(*taskRow) bool {
 		return nil
 	}
 	return func(r *taskRow) bool {
-		switch t := r.task; {
-		case f.After != nil && t.Mark(f.Sort).Compare(*f.After) <= 0:
+		switch {
+		case f.After != nil && r.mark(f.Sort).Compare(*f.After) <= 0:
 			return true
 		case window:
-			return !f.WindowFrom.IsZero() && !t.Window.At().IsZero() && t.Window.At().Before(f.WindowFrom)
+			return !f.WindowFrom.IsZero() && r.window != never && r.window < rows.Ceil(f.WindowFrom)
 		default:
-			return !f.CreatedTo.IsZero() && !t.CreatedAt.Before(f.CreatedTo)
+			return !f.CreatedTo.IsZero() && r.created >= rows.Ceil(f.CreatedTo)
 		}
 	}
 }
@@ -445,11 +478,9 @@ func begins(f tracking.TaskFilter) func(*taskRow) bool {
 func ends(f tracking.TaskFilter) func(*taskRow) bool {
 	switch {
 	case f.Sort == tracking.SortWindow && !f.WindowTo.IsZero():
-		return func(r *taskRow) bool {
-			return r.task.Window.At().IsZero() || !r.task.Window.At().Before(f.WindowTo)
-		}
+		return func(r *taskRow) bool { return r.window == never || r.window >= rows.Ceil(f.WindowTo) }
 	case f.Sort != tracking.SortWindow && !f.CreatedFrom.IsZero():
-		return func(r *taskRow) bool { return r.task.CreatedAt.Before(f.CreatedFrom) }
+		return func(r *taskRow) bool { return r.created < rows.Ceil(f.CreatedFrom) }
 	}
 	return nil
 }
@@ -464,9 +495,8 @@ func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow
 	for _, l := range sources {
 		walk += l.len()
 	}
-	recent := s.completed.len() - s.completed.count(func(r *taskRow) bool {
-		return !r.task.CompletedAt.Before(f.CompletedSince)
-	})
+	since := rows.Ceil(f.CompletedSince)
+	recent := s.completed.len() - s.completed.count(func(r *taskRow) bool { return r.completed >= since })
 	// Where they are spread evenly, a walk meets walk/recent tasks for each one that it keeps.
 	if recent > 0 && (walk <= recent || f.Offset() < recent && walk/recent*(f.Offset()+f.Limit+1) < recent) {
 		return nil, false
@@ -494,13 +524,13 @@ func (s *Store) TaskCounts(
 		Created: x.in(tracking.StatusCreated), Waiting: x.seeking.len(), Assigned: x.in(tracking.StatusAssigned),
 		InProgress: x.in(tracking.StatusInProgress), Late: x.late(q.Now),
 	}
-	completed := x.all.completed.end(0)
-	for r, ok := completed.prev(); ok && !r.task.CompletedAt.Before(q.CompletedSince); r, ok = completed.prev() {
-		if r.task.Status == tracking.StatusCompleted {
+	completed, since := x.all.completed.end(0), rows.Ceil(q.CompletedSince)
+	for r, ok := completed.prev(); ok && r.completed >= since; r, ok = completed.prev() {
+		if h := r.kept.head(); h.status == tracking.StatusCompleted {
 			if n.Completed == nil {
 				n.Completed = map[tracking.Outcome]int{}
 			}
-			n.Completed[r.task.Outcome]++
+			n.Completed[h.outcome]++
 		}
 	}
 	return n, nil
@@ -532,11 +562,11 @@ func (a *application) count(n *tracking.Stats, now time.Time) {
 	n.InProgress += x.in(tracking.StatusInProgress)
 	seeking := x.seeking.start(0)
 	for r, ok := seeking.next(); ok; r, ok = seeking.next() {
-		if r.task.Waiting {
+		if t := r.task(); t.Waiting {
 			n.Waiting++
-			since := r.task.WaitsSince
+			since := t.WaitsSince
 			if since.IsZero() {
-				since = r.task.CreatedAt
+				since = t.CreatedAt
 			}
 			n.OldestWaiting = rows.Earlier(n.OldestWaiting, since)
 		}
@@ -565,7 +595,7 @@ func (x *tasks) in(st tracking.TaskStatus) int {
 func (x *tasks) late(now time.Time) (n int) {
 	owed := x.owed.end(0)
 	for r, ok := owed.prev(); ok; r, ok = owed.prev() {
-		if r.task.Late(now) {
+		if r.late <= now.UnixMilli() {
 			n++
 		}
 	}
@@ -595,7 +625,7 @@ func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.Wait
 	}
 	found := a.waiting(a.nearby.Waiting(f))
 	a.mu.RUnlock()
-	return copies(found, (*tracking.Task).Clone), nil
+	return copies(found, packedTask.task), nil
 }
 
 // Matches implements [tracking.Store]. It looks without a lock on the application, as there may be
@@ -628,16 +658,16 @@ func (s *Store) listMatches(ctx context.Context, app tracking.AppID, q tracking.
 		found := a.waiting(ids)
 		a.mu.RUnlock()
 		if len(found) > 0 || len(ids) == 0 {
-			return copies(found, (*tracking.Task).Clone), nil
+			return copies(found, packedTask.task), nil
 		}
 	}
 }
 
 // waiting returns those of the tasks that wait.
-func (a *application) waiting(ids []tracking.TaskID) (found []*tracking.Task) {
+func (a *application) waiting(ids []tracking.TaskID) (found []packedTask) {
 	for _, id := range ids {
-		if r := a.tasks.byID[id]; r != nil && r.task.Waiting {
-			found = append(found, r.task)
+		if r := a.tasks.byID[id]; r != nil && r.task().Waiting {
+			found = append(found, r.kept)
 		}
 	}
 	return found

@@ -1,0 +1,92 @@
+package memory
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// fill gives v, and all that it holds, values of their own.
+func fill(v reflect.Value, n *int) {
+	*n++
+	switch v.Interface().(type) {
+	case time.Time:
+		v.Set(reflect.ValueOf(time.UnixMilli(1_700_000_000_000 + int64(*n)).UTC()))
+		return
+	case tracking.Hash:
+		v.Set(reflect.ValueOf(tracking.Hash{31: byte(*n), 3: 7}))
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(fmt.Sprintf("text %d", *n))
+	case reflect.Int, reflect.Int64:
+		v.SetInt(int64(*n) * -1000)
+	case reflect.Float64:
+		v.SetFloat(float64(*n) / 3)
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem(), n)
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		for i := range 2 {
+			fill(v.Index(i), n)
+		}
+	case reflect.Map:
+		v.Set(reflect.ValueOf(map[string]string{"a": fmt.Sprint(*n), "b": ""}))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			fill(v.Field(i), n)
+		}
+	default:
+		panic(v.Type())
+	}
+}
+
+// A task comes back from the store's form with every field that it has, all together and each alone.
+func TestPackedTasks(t *testing.T) {
+	same := func(name string, task tracking.Task) {
+		t.Helper()
+		if d := cmp.Diff(task, pack(&task).task()); d != "" {
+			t.Errorf("%s (-before +after):\n%s", name, d)
+		}
+	}
+	same("no field", tracking.Task{})
+	var all tracking.Task
+	n := 0
+	fill(reflect.ValueOf(&all).Elem(), &n)
+	same("all fields", all)
+	for i := range reflect.TypeFor[tracking.Task]().NumField() {
+		var one tracking.Task
+		fill(reflect.ValueOf(&one).Elem().Field(i), &n)
+		same(reflect.TypeFor[tracking.Task]().Field(i).Name, one)
+	}
+	for _, at := range []time.Time{
+		time.UnixMilli(0).UTC(), time.UnixMilli(-1).UTC(), time.UnixMilli(1).UTC(), time.Unix(-1<<36, 0).UTC(),
+	} {
+		same(at.String(), tracking.Task{UpdatedAt: at})
+	}
+	for _, at := range []tracking.LngLat{
+		{}, {Lng: -180, Lat: 90}, {Lng: 77.1234567, Lat: -13.7654321}, {Lng: 1.0 / 3, Lat: 2}, {Lng: 500, Lat: -1e300},
+	} {
+		same(fmt.Sprint(at), tracking.Task{Drop: &tracking.Place{LngLat: &at}})
+	}
+	if got, want := pack(&all).head(), (taskHead{all.Status, all.Outcome, all.ID, all.Version}); got != want {
+		t.Errorf("head: %v, want %v", got, want)
+	}
+}
+
+// The zeros that end a hash are left out with those of the fields behind it, and come back.
+func TestPackedHashThatEndsInZeros(t *testing.T) {
+	task := tracking.Task{Link: tracking.Link{Hash: tracking.Hash{1, 2}}}
+	if got := pack(&task); len(got) > 32 || got.task().Link.Hash != task.Link.Hash {
+		t.Errorf("%d bytes, %v", len(got), got.task().Link.Hash)
+	}
+}
