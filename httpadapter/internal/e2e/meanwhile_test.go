@@ -125,3 +125,22 @@ func TestBoardBeginning(t *testing.T) {
 	dana.do("naming her", chromedp.KeyEvent("Asha\r"))
 	dana.see("her code", `/^\d{3}.\d{3}$/.test(document.querySelector('.panel .code')?.textContent)`)
 }
+
+// With letters of twice the size, the lists keep their part of a phone, and all buttons of the head can be
+// reached.
+func TestBoardLargeLettersOnPhones(t *testing.T) {
+	s := newBoardService(t)
+	task := s.order("9001", nil)
+	dana := s.dispatcher(chromium(t), "dana")
+	dana.narrow(390, "200%")
+	dana.see("the lists, with their part of it", `(() => {
+		const list = document.querySelector('.needs').getBoundingClientRect(), tabs = document.querySelector('.tabs').getBoundingClientRect();
+		return list.height > innerHeight * 0.4 && list.bottom <= tabs.top + 1 && document.documentElement.scrollWidth <= innerWidth;
+	})()`)
+	dana.see("the task", row("task", task)+` !== null`)
+	dana.eval(`document.querySelector('.tools .tool:last-child').focus()`)
+	dana.see("the last button", `(() => {
+		const r = document.querySelector('.tools .tool:last-child').getBoundingClientRect();
+		return r.left >= 0 && r.right <= innerWidth + 1;
+	})()`)
+}

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import de from '../texts/de.json';
+import en from '../texts/en.json';
 import { guessColumns, kindOf } from '../src/board/columns';
 import { digest, readPaste, type NewTask, type PasteOptions } from '../src/board/paste';
 import { pieces, sendAll, tally, type BatchAnswer, type Fate } from '../src/board/send';
@@ -152,4 +154,9 @@ test('a network that is gone leaves the rest waiting, and nothing said to be don
   for (const [answer, kind] of [[{ kind: 'failed', status: 503, message: 'm' }, 'unknown'], [{ kind: 'failed', status: 429, message: 'm' }, 'unknown'], [{ kind: 'failed', status: 403, message: 'm' }, 'refused']] as const) {
     assert.equal((await send(1, [answer])).fates[0]!.kind, kind, JSON.stringify(answer));
   }
+});
+
+test('what the form of a task calls its fields is known as a header, in each language', () => {
+  const fields = { address: 'address', point: 'point', name: 'name', mobile: 'mobile', when: 'window', order: 'order_id', notes: 'notes' };
+  for (const words of [en, de] as Record<string, string>[]) for (const [field, kind] of Object.entries(fields)) assert.equal(kindOf(words['board.form.' + field]!), kind, words['board.form.' + field]);
 });
