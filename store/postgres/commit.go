@@ -17,15 +17,17 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 	if err := cmp.Or(ctx.Err(), rows.ChangesetTexts(app, cs)); err != nil {
 		return tracking.Written{}, err
 	}
-	var n int32
-	err := s.call(ctx, func(ctx context.Context) (err error) {
-		n, err = s.register(ctx, app)
-		return err
-	})
-	if err != nil {
-		return tracking.Written{}, err
+	n, known := s.apps.Number(app)
+	if !known {
+		if err := s.call(ctx, func(ctx context.Context) (err error) {
+			n, err = s.register(ctx, app)
+			return err
+		}); err != nil {
+			return tracking.Written{}, err
+		}
 	}
 	var w tracking.Written
+	var err error
 	if joins(cs) {
 		w, err = s.bundled(ctx, app, n, cs)
 	} else {
