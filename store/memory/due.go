@@ -79,7 +79,7 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 		}
 	case tracking.DueGeocodes:
 		all = dueOf(&a.tasks.geocode, q, all, func(r *taskRow) dueRow {
-			return a.dueTask(r, r.geocode)
+			return a.dueTask(r, r.task().GeocodeAt.UnixMilli())
 		})
 		return dueOf(&a.trips.geocode, q, all, func(r *tripRow) dueRow {
 			return a.dueRow(tracking.KindTrip, string(r.trip.ID), r.trip.GeocodeAt)

@@ -1,6 +1,9 @@
 package memory
 
-import "sort"
+import (
+	"sort"
+	"strings"
+)
 
 // chunkSize is the most elements that a chunk of a list holds.
 const chunkSize = 512
@@ -183,4 +186,52 @@ func (p *cursor[T]) prev() (v T, ok bool) {
 	}
 	p.i--
 	return p.l.chunks[p.c][p.i], true
+}
+
+// lists are ordered lists by name. A name with one element, as most of those by which a single row is
+// found, has no list of its own: that would take three times as much as the element's place in the map.
+type lists[T any] struct {
+	ones  map[string]T
+	lists map[string]*list[T]
+}
+
+func newLists[T any]() lists[T] {
+	return lists[T]{ones: make(map[string]T), lists: make(map[string]*list[T])}
+}
+
+// of is the list of a name, to be read only; nil: it has no elements.
+func (x *lists[T]) of(name string) *list[T] {
+	if l := x.lists[name]; l != nil {
+		return l
+	}
+	if v, ok := x.ones[name]; ok {
+		return &list[T]{chunks: [][]T{{v}}, n: 1}
+	}
+	return nil
+}
+
+// insert adds v to the list of a name, of which it keeps a copy: it may be a part of a longer text.
+func (x *lists[T]) insert(name string, v T, compare func(a, b T) int) {
+	l := x.lists[name]
+	if l == nil {
+		first, ok := x.ones[name]
+		if !ok {
+			x.ones[strings.Clone(name)] = v
+			return
+		}
+		delete(x.ones, name)
+		l = new(list[T])
+		l.insert(first, compare)
+		x.lists[strings.Clone(name)] = l
+	}
+	l.insert(v, compare)
+}
+
+// remove takes v out of the list of a name.
+func (x *lists[T]) remove(name string, v T, compare func(a, b T) int) {
+	if x.lists[name] != nil {
+		removeFrom(x.lists, name, v, compare)
+	} else if one, ok := x.ones[name]; ok && compare(one, v) == 0 {
+		delete(x.ones, name)
+	}
 }

@@ -90,3 +90,30 @@ func compareList(t *testing.T, r *rand.Rand, l *list[int], ref []int) {
 		t.Fatalf("at(%d) goes elsewhere", v)
 	}
 }
+
+// Lists by name do what a sorted slice for each name does, also as the first element comes and the
+// last one goes.
+func TestLists(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	x, ref := newLists[int](), map[string][]int{}
+	for range 5000 {
+		name, v := string(rune('a'+r.IntN(20))), r.IntN(4)
+		if at, found := slices.BinarySearch(ref[name], v); !found {
+			ref[name] = slices.Insert(ref[name], at, v)
+			x.insert(name, v, cmp.Compare[int])
+		} else {
+			ref[name] = slices.Delete(ref[name], at, at+1)
+			x.remove(name, v, cmp.Compare[int])
+		}
+		x.remove(name, 99, cmp.Compare[int]) // which is not there
+		l := x.of(name)
+		if (l == nil) != (len(ref[name]) == 0) {
+			t.Fatalf("a list of %q: %v, want its elements to be %v", name, l != nil, ref[name])
+		}
+		if l != nil {
+			if got := slices.Concat(l.chunks...); !slices.Equal(got, ref[name]) || l.len() != len(got) {
+				t.Fatalf("the list of %q is %v, of length %d; want %v", name, got, l.len(), ref[name])
+			}
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -51,8 +52,8 @@ type packing struct {
 func (p *packing) head(
 	status *tracking.TaskStatus, outcome *tracking.Outcome, id *tracking.TaskID, version *int64,
 ) {
-	text(p, status)
-	text(p, outcome)
+	word(p, status)
+	word(p, outcome)
 	text(p, id)
 	integer(p, version)
 }
@@ -173,6 +174,26 @@ func text[S ~string](p *packing, v *S) {
 		return
 	}
 	*v, p.rest = S(p.rest[:n]), p.rest[n:]
+}
+
+// words take one byte each.
+var words = [...]string{
+	"", string(tracking.StatusCreated), string(tracking.StatusAssigned), string(tracking.StatusInProgress),
+	string(tracking.StatusCompleted), string(tracking.OutcomeSucceeded), string(tracking.OutcomeFailed),
+	string(tracking.OutcomeCancelled),
+}
+
+// word is a text that is mostly one of the words.
+func word[S ~string](p *packing, v *S) {
+	n := slices.Index(words[:], string(*v))
+	if n < 0 {
+		n = len(words)
+	}
+	if n = int(p.number(uint64(n))); n == len(words) {
+		text(p, v)
+	} else {
+		*v = S(words[n])
+	}
 }
 
 func integer[I ~int | ~int64](p *packing, v *I) {

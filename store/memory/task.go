@@ -18,8 +18,8 @@ type taskRow struct {
 	place
 	kept packedTask
 
-	completed, geocode, due int64 // UTC ms of CompletedAt, GeocodeAt and DueAt
-	window, late            int64 // UTC ms of Window.At and LateFrom; never for none
+	completed, due int64 // UTC ms of CompletedAt and DueAt
+	window, late   int64 // UTC ms of Window.At and LateFrom; never for none
 }
 
 // never is later than all moments.
@@ -35,7 +35,7 @@ func msOrNever(t time.Time) int64 {
 // put makes t the row's task.
 func (r *taskRow) put(t *tracking.Task) {
 	r.kept = pack(t)
-	r.completed, r.geocode, r.due = t.CompletedAt.UnixMilli(), t.GeocodeAt.UnixMilli(), t.DueAt.UnixMilli()
+	r.completed, r.due = t.CompletedAt.UnixMilli(), t.DueAt.UnixMilli()
 	r.window, r.late = msOrNever(t.Window.At()), msOrNever(t.LateFrom())
 }
 
@@ -64,7 +64,10 @@ func byCompletion(a, b *taskRow) int {
 	return cmp.Or(cmp.Compare(a.completed, b.completed), a.compare(b))
 }
 
-func byTaskGeocode(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.geocode, b.geocode), a.compare(b)) }
+// byTaskGeocode is for few.
+func byTaskGeocode(a, b *taskRow) int {
+	return cmp.Or(a.task().GeocodeAt.Compare(b.task().GeocodeAt), a.compare(b))
+}
 
 func byTaskDue(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.due, b.due), a.compare(b)) }
 
@@ -83,8 +86,8 @@ type tasks struct {
 	byKey    map[string]*taskRow
 	all      taskSet
 	byDriver map[tracking.DriverID]*taskSet
-	byOrder  map[string]*list[*taskRow]
-	byTerm   map[string]*list[*taskRow]              // by [rows.Terms]
+	byOrder  lists[*taskRow]
+	byTerm   lists[*taskRow]                         // by [rows.Terms]
 	byWindow map[tracking.TaskStatus]*list[*taskRow] // in the order of byWindow
 	owed     list[*taskRow]                          // those that are late or may become so
 	seeking  list[*taskRow]                          // those that Seek
@@ -105,8 +108,8 @@ func newTasks() tasks {
 		byID:     make(map[tracking.TaskID]*taskRow),
 		byKey:    make(map[string]*taskRow),
 		byDriver: make(map[tracking.DriverID]*taskSet),
-		byOrder:  make(map[string]*list[*taskRow]),
-		byTerm:   make(map[string]*list[*taskRow]),
+		byOrder:  newLists[*taskRow](),
+		byTerm:   newLists[*taskRow](),
 		byWindow: make(map[tracking.TaskStatus]*list[*taskRow]),
 	}
 }
@@ -172,13 +175,13 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 // name puts r into the lists of its task's terms, and unname takes it out.
 func (x *tasks) name(r *taskRow, t *tracking.Task) {
 	for _, term := range rows.Terms(t, longestTerm) {
-		insertInto(x.byTerm, term, r, (*taskRow).compare)
+		x.byTerm.insert(term, r, (*taskRow).compare)
 	}
 }
 
 func (x *tasks) unname(r *taskRow, t *tracking.Task) {
 	for _, term := range rows.Terms(t, longestTerm) {
-		removeFrom(x.byTerm, term, r, (*taskRow).compare)
+		x.byTerm.remove(term, r, (*taskRow).compare)
 	}
 }
 
@@ -201,7 +204,7 @@ func (x *tasks) enter(r *taskRow, t *tracking.Task, was taskKeys) {
 		}
 	}
 	if now.order != "" && now.order != was.order {
-		insertInto(x.byOrder, strings.Clone(now.order), r, (*taskRow).compare)
+		x.byOrder.insert(now.order, r, (*taskRow).compare)
 	}
 	if now.status != was.status || now.window != was.window {
 		insertInto(x.byWindow, now.status, r, byWindow)
@@ -238,7 +241,7 @@ func (x *tasks) leave(r *taskRow, was, next taskKeys) {
 		}
 	}
 	if was.order != "" && was.order != next.order {
-		removeFrom(x.byOrder, was.order, r, (*taskRow).compare)
+		x.byOrder.remove(was.order, r, (*taskRow).compare)
 	}
 	if was.status != next.status || was.window != next.window {
 		removeFrom(x.byWindow, was.status, r, byWindow)
@@ -397,7 +400,7 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole
 		}
 	}
 	other := f.OrderID != "" || f.Late || f.Waiting || f.Query != "" || len(f.Properties) > 0
-	switch order := x.byOrder[f.OrderID]; {
+	switch order := x.byOrder.of(f.OrderID); {
 	case f.OrderID != "" && order == nil:
 		return nil, false
 	case f.OrderID != "" && order.len() <= set.all.len():
@@ -440,7 +443,7 @@ func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
 	for _, terms := range wanted {
 		var rarest *list[*taskRow]
 		for i, term := range terms {
-			l := x.byTerm[term]
+			l := x.byTerm.of(term)
 			if i == 0 || l == nil || rarest != nil && l.len() < rarest.len() {
 				rarest = l
 			}
