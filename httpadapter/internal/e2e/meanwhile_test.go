@@ -138,6 +138,9 @@ func TestBoardLargeLettersOnPhones(t *testing.T) {
 		return list.height > innerHeight * 0.4 && list.bottom <= tabs.top + 1 && document.documentElement.scrollWidth <= innerWidth;
 	})()`)
 	dana.see("the task", row("task", task)+` !== null`)
+	dana.eval(`document.querySelectorAll('.tabs button')[1].click()`)
+	dana.see("the map, and little of it covered by what its forms mean",
+		`(() => { const r = document.querySelector('.legend').getBoundingClientRect(); return r.height > 0 && r.height < innerHeight / 6; })()`)
 	dana.eval(`document.querySelector('.tools .tool:last-child').focus()`)
 	dana.see("the last button", `(() => {
 		const r = document.querySelector('.tools .tool:last-child').getBoundingClientRect();

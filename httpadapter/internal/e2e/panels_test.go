@@ -347,6 +347,10 @@ func TestBoardLookingBack(t *testing.T) {
 	p.see("the map and the slider", `document.querySelector('.player .vehicle-icon') !== null && document.querySelector('.player input[type=range]') !== null`)
 	p.eval(`(() => { const r = document.querySelector('.player input'); r.value = r.max; r.dispatchEvent(new Event('input', { bubbles: true })); })()`)
 	p.see("the end", `Number(document.querySelector('.player input').max) - Date.parse(document.querySelector('.player time').dateTime) < 1000`)
+	p.eval(`document.querySelector('.player-map .map').id = 'by-day'`)
+	p.prefers("dark")
+	p.see("another map by night, and the vehicle on it", `document.querySelector('#by-day') === null && document.querySelector('.player .vehicle-icon') !== null`)
+	p.prefers("light")
 	p.hit("Play")
 	p.hit("Pause")
 

@@ -53,6 +53,18 @@ export function ReplayPanel({ board, of }: { board: Board; of: string }) {
   );
 }
 
+/** Whether it is night for the reader. */
+function useDark(): boolean {
+  const night = useMemo(() => matchMedia('(prefers-color-scheme: dark)'), []);
+  const [dark, setDark] = useState(night.matches);
+  useEffect(() => {
+    const look = () => setDark(night.matches);
+    night.addEventListener('change', look);
+    return () => night.removeEventListener('change', look);
+  }, [night]);
+  return dark;
+}
+
 function Player({ board, path }: { board: Board; path: PathFix[] }) {
   const { t } = board;
   const first = path[0]!.time;
@@ -63,6 +75,7 @@ function Player({ board, path }: { board: Board; path: PathFix[] }) {
   const box = useRef<HTMLDivElement>(null);
   const map = useRef<LiveMap | null>(null);
   const [ready, setReady] = useState(false);
+  const dark = useDark();
   const moment = useMemo(() => momentAt(path, at)!, [path, at]);
   const every = Math.ceil(path.length / drawn);
 
@@ -76,7 +89,7 @@ function Player({ board, path }: { board: Board; path: PathFix[] }) {
         tiles: board.config.tiles,
         lang: board.config.lang,
         t,
-        dark: matchMedia('(prefers-color-scheme: dark)').matches,
+        dark,
         reducedMotion: true, // the slider moves it
         label: t('board.replay.map'),
         whole: true,
@@ -92,8 +105,9 @@ function Player({ board, path }: { board: Board; path: PathFix[] }) {
       gone = true;
       map.current?.remove();
       map.current = null;
+      setReady(false);
     };
-  }, [path]);
+  }, [path, dark]);
 
   useEffect(() => {
     const driven: LngLat[] = [];
