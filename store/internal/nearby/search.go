@@ -293,7 +293,7 @@ func (s *search) begin(r float64) {
 }
 
 // step is how many candidates more are found before those that do not count are let go.
-func (s *search) step() int { return max(s.k/2, 16) }
+func (s *search) step() int { return max(s.k/4, 4) }
 
 // aroundHome looks at the page about the place, and says how wide a circle holds k drivers if that
 // has as many.
@@ -405,7 +405,7 @@ func (s *search) sift() {
 		}
 		s.found = s.found[:n]
 	}
-	if s.kept = len(s.found); s.kept >= s.k+s.step() { // many are as far as the last one
+	if s.kept = len(s.found); s.kept >= 2*s.k+16 { // many are as far as the last one
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
