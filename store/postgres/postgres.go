@@ -16,10 +16,11 @@
 //
 // [Open] and [New] bring the schema up to date, each step in one transaction; of several
 // processes that start at once one does it. It waits for the transactions that are open on a
-// table, and lets nobody else wait with it for more than half a second. With Options.CheckOnly
-// they only look, and say what to run; [Migrations] are the files, for other tools. The code of
-// one version works on its own schema and on the next one, so that processes can be replaced one
-// by one. On a newer one than that it does not, and leaves it untouched.
+// table, and lets nobody else wait with it for more than half a second; what it does itself may
+// take as long as it needs, whatever statement_timeout says. With Options.CheckOnly they only
+// look, and say what to run; [Migrations] are the files, for other tools. The code of one version
+// works on its own schema and on the next one, so that processes can be replaced one by one. On a
+// newer one than that it does not, and leaves it untouched.
 //
 // # How it writes
 //

@@ -89,8 +89,16 @@ var lines = []line{
 		side{sqlite + "Nearest/records", "ns/op"}, side{sqlite + "Nearest/index", "ns/op"}, "",
 	},
 	{
+		"PostgreSQL: durable fixes, 64 callers, one by one", "raw inserts with unnest in the same groups",
+		side{postgres + "Fixes/callers=64/batch=1", "calls/s"}, side{postgres + "Fixes/callers=64/batch=1", "raw-calls/s"}, "≥ 0.6",
+	},
+	{
 		"PostgreSQL: durable fixes, 64 callers, each 10", "raw inserts with unnest in the same groups",
 		side{postgres + "Fixes/callers=64/batch=10", "calls/s"}, side{postgres + "Fixes/callers=64/batch=10", "raw-calls/s"}, "≥ 0.6",
+	},
+	{
+		"PostgreSQL: durable fixes, 64 callers, each 100", "raw inserts with unnest in the same groups",
+		side{postgres + "Fixes/callers=64/batch=100", "calls/s"}, side{postgres + "Fixes/callers=64/batch=100", "raw-calls/s"}, "≥ 0.6",
 	},
 	{
 		"PostgreSQL: durable creates, 64 callers", "raw one-row commits in the same groups",
