@@ -14,12 +14,13 @@ import (
 )
 
 // TestErasedIsInNoByte has a person's deliveries among others in a database whose server has sampled
-// its tables, erases the person, deletes a task, and looks for what was said of them in every row, and,
-// once what the doc of the package says was run, in every byte of the database's files.
+// its tables, erases the person, deletes a task and drivers, and looks for what was said of them in every
+// row, and, once what the doc of the package says was run, in every byte of the database's files.
 func TestErasedIsInNoByte(t *testing.T) {
 	t.Parallel()
 	const name, mobile, street = "Canaryname", "+49 170 5550142", "Canary Street"
 	const note, said, picture = "canary note", "canary of the customer", "canary of a picture"
+	const driver, his = "Canarydriver", "+49 171 5550143"
 	url := template.Database(t)
 	s := open(t, url, nil)
 	defer s.Close()
@@ -36,6 +37,13 @@ func TestErasedIsInNoByte(t *testing.T) {
 	ctx, yes, here := t.Context(), true, &tracking.LngLat{Lng: 11, Lat: 48}
 	_, err = svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "d", Available: &yes, LngLat: here})
 	ok(err)
+	for i := range 20 {
+		id, name, mobile := tracking.DriverID(fmt.Sprint("c", i)), driver, his
+		_, err = svc.SaveDriver(ctx, tracking.DriverUpdate{
+			ID: id, Name: &name, Mobile: &mobile, LngLat: here, Properties: map[string]string{"name": driver},
+		})
+		ok(err)
+	}
 	random := rand.NewChaCha8([32]byte{}) // the server would compress what repeats itself
 	var hers []tracking.TaskID
 	for i := range 60 {
@@ -83,7 +91,7 @@ func TestErasedIsInNoByte(t *testing.T) {
 	ok(err)
 	execute(t, c, "ANALYZE tracking."+strings.Join(tables, ", tracking."))
 	// A search keeps words folded, and the digits of numbers.
-	canaries := []string{name, strings.ToLower(name), mobile, "49170555", street, note, said, picture}
+	canaries := []string{name, strings.ToLower(name), mobile, "49170555", street, note, said, picture, driver, his}
 	seen := func(list []string, place string, data []byte) []string {
 		for _, canary := range canaries {
 			if bytes.Contains(data, []byte(canary)) {
@@ -127,6 +135,9 @@ func TestErasedIsInNoByte(t *testing.T) {
 	for _, id := range hers[:2] { // one that was driven, and another
 		ok(svc.DeleteTask(ctx, id))
 	}
+	for i := range 20 {
+		ok(svc.ForceDeleteDriver(ctx, tracking.DriverID(fmt.Sprint("c", i))))
+	}
 	n, err := svc.EraseContact(ctx, mobile)
 	if n != len(hers)-2 || err != nil {
 		t.Fatalf("erased from %d tasks, error %v", n, err)
@@ -150,7 +161,8 @@ func TestErasedIsInNoByte(t *testing.T) {
 		})
 	}
 	othersEnd()
-	execute(t, c, "VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests")
+	execute(t, c, "VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests, "+
+		"tracking.drivers, tracking.positions, tracking.fixes")
 	othersEnd()
 	execute(t, c, "VACUUM FULL pg_catalog.pg_statistic")
 	if list := inFiles(); len(list) > 0 {

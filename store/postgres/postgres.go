@@ -58,7 +58,8 @@
 // matters run this after an erasure and the purges behind it, as the owner of the database, at a
 // time when nobody needs these tables:
 //
-//	VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests;
+//	VACUUM (FULL, ANALYZE) tracking.tasks, tracking.trips, tracking.files, tracking.requests,
+//		tracking.drivers, tracking.positions, tracking.fixes;
 //	VACUUM FULL pg_catalog.pg_statistic;
 //
 // The files are so after the server's next checkpoint. A transaction that was open before, in
