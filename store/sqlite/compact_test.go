@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -83,7 +84,11 @@ func withCanaries(t testing.TB, s *sqlite.Store, r *rand.Rand, opts tracking.Opt
 	}
 	n := &noted{TB: t, Service: svc, s: s}
 	ctx, here := t.Context(), &tracking.LngLat{Lng: 11, Lat: 48}
-	for i := range 50 + r.IntN(300) {
+	most := 300
+	if raceDetector {
+		most = 30
+	}
+	for i := range 50 + r.IntN(most) {
 		who, number, where := fmt.Sprint("Other", i), fmt.Sprint("+49 89 ", 1000+i), fmt.Sprint("Other Street ", i)
 		said := strings.Repeat("other note ", r.IntN(40))
 		if i%3 == 0 {
@@ -161,7 +166,6 @@ func TestErasedIsInNoByteAtRandom(t *testing.T) {
 		ways := []string{"contact", "task", "KeepContacts", "KeepTasks"}
 		way := ways[seed%len(ways)]
 		t.Run(fmt.Sprint(seed, " ", way), func(t *testing.T) {
-			t.Parallel()
 			dir := fastDir(t)
 			path := filepath.Join(dir, "tracking.db")
 			now := start
@@ -376,6 +380,59 @@ func TestCompactWithReader(t *testing.T) {
 	purgeAll(t, s)
 	if remains(t, s) {
 		t.Error("the log was not emptied when it could be")
+	}
+}
+
+// TestCompactWhileOthersWork compacts a store again and again that is written to, read from and copied.
+func TestCompactWhileOthersWork(t *testing.T) {
+	dir := fastDir(t)
+	s := open(t, filepath.Join(dir, "tracking.db"), nil)
+	l := &ledger{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		w := newWorkload(t, s, l)
+		w.failf = func(err error) { t.Error(err) }
+		for i := 0; ctx.Err() == nil; i++ {
+			w.round(t.Context(), i)
+		}
+	})
+	for range 2 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := s.Stats(t.Context(), start); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if err := s.Backup(t.Context(), filepath.Join(dir, "copy.db")); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	for range 10 {
+		if err := s.Compact(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	cancel()
+	wg.Wait()
+	if err := s.Compact(t.Context()); err != nil || remains(t, s) {
+		t.Errorf("in the end: remains %v, error %v", remains(t, s), err)
+	}
+	for _, path := range []string{filepath.Join(dir, "tracking.db"), filepath.Join(dir, "copy.db")} {
+		n := len(l.facts)
+		if path != s.Path() {
+			n = 0 // it is whole, whenever it was made
+		} else {
+			closeStore(t, s)
+		}
+		if missing, err := checkImage(t.Context(), path, l, n); err != nil {
+			t.Errorf("%d of %d are missing from %s: %v", missing, n, filepath.Base(path), err)
+		}
 	}
 }
 
