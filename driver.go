@@ -1164,19 +1164,19 @@ type FixBatch struct {
 
 // wrong reports whether a moment lies further ahead than one can that was noted by a clock which is
 // right.
-func (b FixBatch) wrong(t time.Time) bool { return !b.Latest.IsZero() && t.After(b.Latest) }
+func (b *FixBatch) wrong(t time.Time) bool { return !b.Latest.IsZero() && t.After(b.Latest) }
 
 // forget removes the kept fixes that lie further ahead than they can, and brings the driver back to
 // the newest one that does not: else his position could not move until their time had come.
-func (b FixBatch) forget(log FixLog, d Driver, newest time.Time) (Driver, error) {
+func (b *FixBatch) forget(log FixLog, d *Driver, newest time.Time) error {
 	if b.wrong(d.DutyAt) {
 		d.DutyAt = b.SeenAt
 	}
 	if !b.wrong(newest) {
-		return d, nil
+		return nil
 	}
 	if err := log.Forget(b.Latest); err != nil {
-		return d, err
+		return err
 	}
 	d.Position.Fix, d.Position.Tail = Fix{}, ""
 	list, err := log.Before(b.Latest.Add(time.Millisecond), horizon)
@@ -1189,11 +1189,11 @@ func (b FixBatch) forget(log FixLog, d Driver, newest time.Time) (Driver, error)
 	if len(list) > 0 {
 		d.Position.Tail = TailUnknown
 	}
-	return d, err
+	return err
 }
 
 // arrive is where a driver is when nothing but the arrival of the batch counts.
-func (b FixBatch) arrive(pos Position) Position {
+func (b *FixBatch) arrive(pos Position) Position {
 	if b.SeenAt.After(pos.SeenAt) || b.wrong(pos.SeenAt) {
 		pos.SeenAt = b.SeenAt
 	}
@@ -1282,21 +1282,20 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 	if b.Person != "" && b.Person != d.Person {
 		return Recorded{}, ErrNotFound
 	}
-	was := d
+	shown, duty := d.Position, d.DutyAt
 	end, known := d.Position.tail()
 	newest := d.Position.newestOf(end, known)
-	d, err := b.forget(log, d, newest)
-	if err != nil {
+	if err := b.forget(log, &d, newest); err != nil {
 		return Recorded{}, err
 	}
-	if d.Position != was.Position {
+	if d.Position != shown {
 		end, known = d.Position.tail()
 		newest = d.Position.newestOf(end, known)
 	}
 	j := judgement{
 		FixBatch: b, log: log, pos: b.arrive(d.Position), end: end, known: known, live: d.Position.Fix.Time,
 	}
-	if err := j.admit(d); err != nil {
+	if err := j.admit(&d); err != nil {
 		return Recorded{}, err
 	}
 	if len(j.fresh) > 0 {
@@ -1309,14 +1308,13 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 		}
 		j.name()
 	}
-	moved, rewritten := j.pos.Fix != was.Position.Fix, j.rewritten || d.Position.Fix != was.Position.Fix
+	moved, rewritten := j.pos.Fix != shown.Fix, j.rewritten || d.Position.Fix != shown.Fix
 	if rewritten || j.late(newest) {
 		j.pos.Rewrites++
 	}
-	before := was.Position.Fix.Time
-	was.Position = j.pos
+	d.Position, d.DutyAt = j.pos, duty
 	return Recorded{
-		Outcomes: j.outcomes, Driver: was, Moved: moved, Before: before, Rewritten: rewritten,
+		Outcomes: j.outcomes, Driver: d, Moved: moved, Before: shown.Fix.Time, Rewritten: rewritten,
 	}, nil
 }
 
@@ -1685,7 +1683,7 @@ func kept(f KeptFix) judged {
 func (f judged) at() int64 { return f.Time.UnixMilli() }
 
 // admit sorts out what is not to be kept, and brings the rest in order of time.
-func (j *judgement) admit(d Driver) error {
+func (j *judgement) admit(d *Driver) error {
 	if len(j.Fixes) == 0 {
 		return nil
 	}
