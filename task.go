@@ -3071,8 +3071,8 @@ func (s *Service) ReopenTask(ctx context.Context, id TaskID) (_ Task, err error)
 // Saying so again changes nothing, also once somebody has seen to it: what has the same step, word and
 // At, or no At. What belongs to no task needs no word: going on or off duty is never
 // refused, an order of the stops only where the application has made another meanwhile, of which it
-// knows, and a trip that is no task's only where another driver is on it, or it has ended otherwise,
-// which its own row tells. Codes: ErrInvalid; ErrNotFound when the driver never had it.
+// knows, and a trip that is no task's only where another driver is on it, or it has ended
+// otherwise, which its own row tells. Codes: ErrInvalid; ErrNotFound when the driver never had it.
 func (s *Service) ReportStuck(ctx context.Context, driver DriverID, id TaskID, step StuckStep) (_ Task, err error) {
 	defer s.observe(&ctx, "ReportStuck").end(&err)
 	var c check
