@@ -3391,6 +3391,11 @@ func (s *Service) EraseContact(ctx context.Context, mobile string) (erased int, 
 	}); err != nil {
 		return erased, err
 	}
+	if e, ok := s.store.(Eraser); ok {
+		if err := s.op(ctx, "EraseContact", func(time.Time) error { return e.Erased(ctx) }); err != nil {
+			return erased, err
+		}
+	}
 	return erased, s.noneOpen(ctx, digits) // one may have been reopened meanwhile
 }
 

@@ -462,8 +462,8 @@
 // ([TaskReader], [TripReader], [DriverReader], [InviteReader], [KeyReader], [EventReader]), what
 // they are asked ([WaitingFilter], [MatchQuery], [Offer], [FixRange], [DueQuery], [Claim],
 // [Lease], [Before]) and answer ([Due], [Leased], [Purged], [Recorded]), what is written ([Changeset],
-// [Written], [Given], [ConflictError], [Delivery], [DeliveryState]), what it may do besides ([Watcher], [Limiter],
-// [Transactor] with [TxStore] and [Tx]), how rows are moved from one store to another ([Row], [RowQuery],
+// [Written], [Given], [ConflictError], [Delivery], [DeliveryState]), what it may do besides
+// ([Watcher], [Eraser], [Limiter], [Transactor] with [TxStore] and [Tx]), how rows are moved from one store to another ([Row], [RowQuery],
 // [Restoring], and what the constants of [RowKind] name), and the rule of fixes as a store applies it
 // ([FixBatch], [FixLog], [KeptFix], [FixMark], [TailUnknown], [Skew]). Whoever writes a store
 // begins at package store, and holds it to package store/storetest.
@@ -1399,6 +1399,15 @@ type Watcher interface {
 	// a sign of life without a fix never. Changed may be called from any goroutine, and returns at
 	// once.
 	Watch(ctx context.Context, changed func(app AppID, subject Subject)) error
+}
+
+// An Eraser is a [Store] that may keep bytes of what its rows do not hold any more, and takes these
+// out of its files too when somebody is erased.
+type Eraser interface {
+	// Erased is called at the end of [Service.EraseContact], also when no row had the number any
+	// more: an edit may have replaced it before. When it returns the store has it on record, and will
+	// do it by itself.
+	Erased(ctx context.Context) error
 }
 
 // A Limiter is a [Store] that several processes share and that counts for all of them what there may

@@ -97,6 +97,11 @@ func (x *tx) leavesRemains() error {
 	return x.exec(noteRemains)
 }
 
+// Erased implements [tracking.Eraser].
+func (s *Store) Erased(ctx context.Context) error {
+	return s.write(ctx, change{lane: large, rows: 1, atom: true, apply: (*tx).leavesRemains})
+}
+
 // compactDue has the file compacted after this group if it has remains and it is time.
 func (x *tx) compactDue() error {
 	if x.store.opts.CompactOnRequest {

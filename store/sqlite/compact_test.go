@@ -257,6 +257,42 @@ func purgeAll(t testing.TB, s *sqlite.Store) {
 	}
 }
 
+// A number that an edit has replaced stands in no row, and its bytes may lie in the file: who it
+// belonged to is erased there as well.
+func TestErasedAfterEdit(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer closeStore(t, s)
+	svc, err := tracking.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := func(mobile string) *tracking.Place {
+		return &tracking.Place{
+			LngLat: &tracking.LngLat{Lng: 13.4, Lat: 52.5}, Customer: &tracking.Contact{Name: "A", Mobile: mobile},
+		}
+	}
+	task, err := svc.CreateTask(t.Context(), tracking.NewTask{Type: tracking.TypeDrop, Drop: to(hers)})
+	if err == nil {
+		_, err = svc.UpdateTask(t.Context(), task.ID, tracking.TaskUpdate{Drop: to("+49 89 1000")})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if remains(t, s) {
+		t.Error("there are remains before an erasure")
+	}
+	if n, err := svc.EraseContact(t.Context(), hers); n != 0 || err != nil {
+		t.Fatal(n, err)
+	}
+	if !remains(t, s) {
+		t.Error("an erasure of somebody whom no row names any more leaves no remains")
+	}
+	purgeAll(t, s)
+	if remains(t, s) {
+		t.Error("the purge after it leaves remains")
+	}
+}
+
 // TestCompactsByItself follows the clock: a file is written anew after an erasure, but not all the time,
 // and later after it has failed.
 func TestCompactsByItself(t *testing.T) {

@@ -81,7 +81,8 @@
 // once after its upgrade.
 //
 // What an update has replaced, and what goes by its age alone (Options.KeepFixes, KeepEvents), is no
-// reason to write the file anew; pieces of it go when it is next done.
+// reason to write the file anew; pieces of it go when it is next done. It is done
+// after every [tracking.Service.EraseContact], also when an edit has replaced the number before.
 //
 // Copies that were made before have what was erased still: backups, what a file system or a disk
 // keeps of what was there, and the copy of a file from before an upgrade (FILE-v12).
