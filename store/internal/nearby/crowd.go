@@ -83,7 +83,7 @@ func (s *search) lookInto(p *page) {
 		if s.keep != nil && !s.keep(e) {
 			continue
 		}
-		s.add(candidate{square, e})
+		s.add(candidate{square, e, true})
 		if taken++; inOrder && taken == s.k {
 			break
 		}

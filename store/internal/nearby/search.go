@@ -165,6 +165,7 @@ func (x *Index) answer(q query) []Hit {
 	} else {
 		x.circles(s, farthest)
 	}
+	s.sift()
 	s.pick()
 	return s.hits()
 }
@@ -233,7 +234,7 @@ type search struct {
 	over  bool      // the circle was much too wide, and the search was broken off
 
 	found   []candidate
-	kept    int // so many of found were let pass by keep, and stand in order
+	sorted  int // so many of found stand in order, all of them kept
 	next    int // with so many found those that do not count are let go
 	nearest []hit
 	full    bool // k were found …
@@ -247,6 +248,7 @@ type search struct {
 type candidate struct {
 	square float64 // of the straight line
 	driver *entry
+	kept   bool // keep has let the driver pass
 }
 
 // hit is a driver whose distance is known.
@@ -289,7 +291,7 @@ func (s *search) compare(a, b hit) int {
 // begin forgets what was found, and who is farther than r metres.
 func (s *search) begin(r float64) {
 	s.bound = straight(r)
-	s.home, s.found, s.kept, s.next, s.full = nil, s.found[:0], 0, s.k+s.step(), false
+	s.home, s.found, s.sorted, s.next, s.full = nil, s.found[:0], 0, s.k+s.step(), false
 }
 
 // step is how many candidates more are found before those that do not count are let go.
@@ -359,7 +361,7 @@ func (s *search) scanAmong(r float64) {
 		if tree := int(e.tree); s.first <= tree && tree <= s.last {
 			v := vectorOf(e.at)
 			if square := v.square(&s.from); square <= s.bound {
-				s.add(candidate{square, e})
+				s.add(candidate{square, e, false})
 			}
 		}
 	}
@@ -376,7 +378,7 @@ func (s *search) look(min, max [2]float64, p *page) bool {
 	for i := range p.slots {
 		slot := &p.slots[i]
 		if square := slot.at.square(&s.from); square <= s.bound {
-			s.add(candidate{square, slot.entry})
+			s.add(candidate{square, slot.entry, false})
 		}
 	}
 	s.pages++
@@ -391,33 +393,39 @@ func (s *search) add(c candidate) {
 	}
 }
 
-// sift puts what was found in order, and lets go of those that do not count.
+// sift puts what was found in order, and lets go of those that do not count. It asks keep, for which
+// an entry is a cache miss away, only of who may be among the k nearest.
 func (s *search) sift() {
-	if s.keep != nil {
-		rest := slices.DeleteFunc(s.found[s.kept:], func(c candidate) bool { return !s.keep(c.driver) })
-		s.found = s.found[:s.kept+len(rest)]
-	}
-	inOrder(s.found, s.kept)
-	if n := s.k; len(s.found) >= n {
-		s.bound = min(s.bound, surely(s.found[n-1].square))
-		for n < len(s.found) && s.found[n].square <= s.bound {
-			n++
+	inOrder(s.found, s.sorted)
+	n := 0
+	for _, c := range s.found {
+		if n >= s.k && c.square > s.bound {
+			break
 		}
-		s.found = s.found[:n]
+		if !c.kept && s.keep != nil && !s.keep(c.driver) {
+			continue
+		}
+		c.kept = true
+		s.found[n] = c
+		if n++; n == s.k {
+			s.bound = min(s.bound, surely(c.square))
+		}
 	}
-	if s.kept = len(s.found); s.kept >= 2*s.k+16 { // many are as far as the last one
+	s.found = s.found[:n]
+	if n >= 2*s.k+16 { // many are as far as the last one
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
 			v := vectorOf(h.at)
-			s.found = append(s.found, candidate{v.square(&s.from), h.entry})
+			s.found = append(s.found, candidate{v.square(&s.from), h.entry, true})
 		}
 		inOrder(s.found, 0)
-		if s.kept = len(s.found); s.kept == s.k {
+		if len(s.found) == s.k {
 			s.full, s.worst = true, s.nearest[s.k-1]
 		}
 	}
-	s.next = s.kept + s.step()
+	s.sorted = len(s.found)
+	s.next = s.sorted + s.step()
 }
 
 // inOrder sorts candidates of which the first few are in order: by insertion where the others are
@@ -436,13 +444,11 @@ func inOrder(list []candidate, sorted int) {
 	}
 }
 
-// pick finds the k nearest of those found.
+// pick finds the k nearest of those found, all of them kept.
 func (s *search) pick() {
 	s.nearest = s.nearest[:0]
-	for i, c := range s.found { // their entries, each a cache miss, come all at once
-		if s.keep == nil || i < s.kept || s.keep(c.driver) {
-			s.nearest = append(s.nearest, hit{at: c.driver.at, entry: c.driver})
-		}
+	for _, c := range s.found { // their entries, each a cache miss, come all at once
+		s.nearest = append(s.nearest, hit{at: c.driver.at, entry: c.driver})
 	}
 	n := 0
 	for _, h := range s.nearest {
