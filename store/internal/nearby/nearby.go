@@ -107,6 +107,7 @@ type entry struct {
 	open int32      // open tasks
 	slot int32      // the place in the page; in a crowd nothing
 	page *page      // in which the driver is, in that tree; nil without a position
+	seen int64      // last sign of life, UTC ms
 	tree uint8      // the tree that the driver belongs to
 
 	queued         bool // to be looked at by Matches
@@ -114,7 +115,6 @@ type entry struct {
 
 	turn int32 // the place in that queue
 	due  int64 // what that queue goes by; never later than lastHeard
-	seen int64 // last sign of life, UTC ms
 	duty int64 // when the availability last changed, UTC ms
 	rare *rare // nil for most
 }

@@ -341,6 +341,32 @@ func TestCrowdWithLimits(t *testing.T) {
 	}
 }
 
+// Drivers who are nearer to each other than the bounds of a search are exact are found all the same,
+// and a circle that is too wide is not begun again for ever.
+func TestNearerThanBounds(t *testing.T) {
+	const n = 4000
+	for _, width := range []float64{1e-7, 1e-9, 1e-11, 1e-13} { // degrees
+		r := rand.New(rand.NewPCG(13, 14))
+		gen := func() tracking.LngLat {
+			return tracking.LngLat{Lng: 13.4 + r.Float64()*width, Lat: 52.5 + r.Float64()*width}
+		}
+		var x nearby.Index
+		ref := reference{}
+		for i := range n {
+			d := randomDriver(r, driverID(i), gen())
+			x.Put(d)
+			ref[d.ID] = d
+		}
+		for i := range 50 {
+			at, limit := gen(), 1+i%30
+			want := ref.near(at, nearby.Filter{}, 0, limit, nil)
+			if diff := gocmp.Diff(want, x.Near(at, nearby.Filter{}, 0, limit, nil)); diff != "" {
+				t.Fatalf("Near(%v, limit %d) of %d within %g° (-want +got):\n%s", at, limit, n, width, diff)
+			}
+		}
+	}
+}
+
 // Pages are given up when their drivers go, be it home, off duty or to another city, and are well
 // filled while they stay.
 func TestPagesComeAndGo(t *testing.T) {

@@ -240,6 +240,8 @@ type search struct {
 	full    bool // k were found …
 	worst   hit  // … and this is the last of them: who comes after does not count
 
+	touched int64 // so that the compiler leaves a read where it stands
+
 	visit func(min, max [2]float64, p *page) bool // s.look, bound once
 	order func(a, b hit) int                      // s.compare, bound once
 }
@@ -258,11 +260,13 @@ type hit struct {
 	*entry
 }
 
-// straight is the square of the straight line that is r metres as an arc, and radius the arc that
-// has such a line. Both come out a little larger.
-func straight(r float64) float64 {
-	return surely(math.Pow(2*math.Sin(min(r/tracking.EarthRadius, math.Pi)/2), 2))
+// line is the square of the straight line that is r metres as an arc. What straight and radius, the
+// way back, return is a little larger than what it stands for.
+func line(r float64) float64 {
+	return math.Pow(2*math.Sin(min(r/tracking.EarthRadius, math.Pi)/2), 2)
 }
+
+func straight(r float64) float64 { return surely(line(r)) }
 
 func radius(square float64) float64 {
 	return 2*tracking.EarthRadius*math.Asin(min(1, math.Sqrt(square)/2))*(1+1e-12) + 1e-6
@@ -310,7 +314,7 @@ func (s *search) aroundHome(farthest float64) (r float64, ok bool) {
 		}
 	}
 	s.begin(farthest)
-	s.twice, s.over, s.wide = false, false, math.Inf(1)
+	s.twice, s.wide = false, 0
 	at := [2]float64{s.at.Lng, s.at.Lat}
 	most.pages.Search(at, at, func(_, _ [2]float64, p *page) bool {
 		s.home = p
@@ -331,7 +335,7 @@ func (s *search) aroundHome(farthest float64) (r float64, ok bool) {
 // much narrower one, by the bound, would do as well.
 func (s *search) circle(r float64) (all bool) {
 	boxes, n := cover.Circle(s.at, r)
-	s.pages, s.wide, s.over = 0, s.bound/4, false
+	s.pages, s.wide, s.over = 0, line(max(r/2-1e-6, 0)), false // so that the next radius is at most half
 	for i, b := range boxes[:n] {
 		s.twice, s.aside = i > 0, boxes[0]
 		for j := range s.trees {
@@ -397,6 +401,11 @@ func (s *search) add(c candidate) {
 // an entry is a cache miss away, only of who may be among the k nearest.
 func (s *search) sift() {
 	inOrder(s.found, s.sorted)
+	if s.keep != nil { // so that those misses come all at once
+		for _, c := range s.found[:min(s.k, len(s.found))] {
+			s.touched += c.driver.seen
+		}
+	}
 	n := 0
 	for _, c := range s.found {
 		if n >= s.k && c.square > s.bound {
