@@ -415,6 +415,33 @@ func TestPagesComeAndGo(t *testing.T) {
 	}
 }
 
+// A pole is one place by any longitude: however many drivers stand there, and in however many pages,
+// a search for some of them comes to an end, from there and from near by.
+func TestManyPagesInOnePlace(t *testing.T) {
+	const n = 2500
+	all := worlds()
+	for _, name := range []string{"at a pole", "nearly a dot"} {
+		r := rand.New(rand.NewPCG(9, 9))
+		var x nearby.Index
+		ref := reference{}
+		for i := range n {
+			d := tracking.Driver{
+				ID: driverID(i), Available: true,
+				Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: all[name](r), Time: epoch}},
+			}
+			x.Put(d)
+			ref[d.ID] = d
+		}
+		for _, limit := range []int{1, 20, 30, 100} {
+			at := all[name](r)
+			want := ref.near(at, nearby.Filter{}, 0, limit, nil)
+			if diff := gocmp.Diff(want, x.Near(at, nearby.Filter{}, 0, limit, nil)); diff != "" {
+				t.Errorf("%s, %d of them (-want +got):\n%s", name, limit, diff)
+			}
+		}
+	}
+}
+
 // A circle that touches the seam, a pole, or half the Earth must not lose the driver on its edge.
 func TestOnTheEdge(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))
