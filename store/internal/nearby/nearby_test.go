@@ -415,6 +415,33 @@ func TestPagesComeAndGo(t *testing.T) {
 	}
 }
 
+// Who comes to where there are but crowds gets a page of his own, and none is sought behind all of
+// them; others who come are in that.
+func TestAmongCrowds(t *testing.T) {
+	var x nearby.Index
+	put := func(i int, lng, lat float64) {
+		x.Put(tracking.Driver{
+			ID: driverID(i), Available: true,
+			Position: tracking.Position{Fix: tracking.Fix{LngLat: tracking.LngLat{Lng: lng, Lat: lat}, Time: epoch}},
+		})
+	}
+	put(0, 0, 0)
+	const crowds = 30
+	for i := range crowds * 48 {
+		put(1+i, 10+float64(i/48)/1000, 10)
+	}
+	before := x.Pages()
+	for i := range 5 {
+		put(10_000+i, 10.0005+float64(i)/1000, 10)
+	}
+	if got := x.Pages(); before != 1+crowds || got != before+1 {
+		t.Errorf("%d pages, then %d, want %d and one more", before, got, 1+crowds)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 // A pole is one place by any longitude: however many drivers stand there, and in however many pages,
 // a search for some of them comes to an end, from there and from near by.
 func TestManyPagesInOnePlace(t *testing.T) {

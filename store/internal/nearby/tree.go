@@ -37,6 +37,7 @@ const (
 	pageSize = 48           // with so many a page is divided
 	sparse   = pageSize / 8 // and with so few left it is given up
 	loyal    = pageSize / 4 // with so many it does not reach out for who is far from it
+	passed   = 16           // with so many crowds nearer than any page a new one begins
 )
 
 // vector is a place as a point of the unit sphere. The straight line between two of them orders
@@ -90,9 +91,11 @@ func (t *tree) pageFor(at [2]float64) (found *page) {
 	if found = t.pageThatHolds(at); found != nil {
 		return found
 	}
+	crowds := 0
 	t.pages.Nearby(rtree.BoxDist[float64, *page](at, at, nil), func(_, _ [2]float64, p *page, square float64) bool {
 		if p.crowd {
-			return true
+			crowds++
+			return crowds < passed
 		}
 		width, height := p.max[0]-p.min[0], p.max[1]-p.min[1]
 		if len(p.slots) < loyal || square <= 4*(width*width+height*height) {
