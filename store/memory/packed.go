@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -12,7 +13,7 @@ import (
 
 // packedTask is a task as it is kept, in about a tenth of what the fields of a [tracking.Task] take:
 // they stand one after the other, and zeros at the end are left out. It never changes, so that a
-// reader may unpack it after giving back the lock; the texts of what is unpacked are parts of it.
+// reader may unpack it after giving back the lock.
 type packedTask string
 
 func pack(t *tracking.Task) packedTask {
@@ -21,7 +22,16 @@ func pack(t *tracking.Task) packedTask {
 	return packedTask(bytes.TrimRight(p.b, "\x00")) // which no text ends with
 }
 
+// task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay hold
+// too, are not, else each of these would keep all of a task that has been replaced.
 func (p packedTask) task() (t tracking.Task) {
+	u := packing{rest: string(p), owns: true}
+	u.task(&t)
+	return t
+}
+
+// look is the task with all its texts parts of it, for who keeps none of them.
+func (p packedTask) look() (t tracking.Task) {
 	u := packing{rest: string(p)}
 	u.task(&t)
 	return t
@@ -47,6 +57,7 @@ type packing struct {
 	writes bool
 	b      []byte
 	rest   string
+	owns   bool // names that are read are copies
 }
 
 func (p *packing) head(
@@ -54,7 +65,7 @@ func (p *packing) head(
 ) {
 	word(p, status)
 	word(p, outcome)
-	text(p, id)
+	name(p, id)
 	integer(p, version)
 }
 
@@ -66,10 +77,10 @@ func (p *packing) task(t *tracking.Task) {
 	integer(p, &t.Seq)
 	p.time(&t.CreatedAt)
 	p.time(&t.UpdatedAt)
-	text(p, &t.OrderID)
+	name(p, &t.OrderID)
 	pointer(p, &t.Drop, (*packing).place)
 	pointer(p, &t.Pickup, (*packing).place)
-	text(p, &t.DriverID)
+	name(p, &t.DriverID)
 	p.time(&t.CompletedAt)
 	if p.over() {
 		return
@@ -80,7 +91,7 @@ func (p *packing) task(t *tracking.Task) {
 	p.time(&t.Link.MadeAt)
 	p.time(&t.AssignedAt)
 	p.time(&t.StartedAt)
-	text(p, &t.Person)
+	name(p, &t.Person)
 	p.bool(&t.AutoAssigned)
 	p.bool(&t.Waiting)
 	p.time(&t.WaitsSince)
@@ -89,7 +100,7 @@ func (p *packing) task(t *tracking.Task) {
 	if p.over() {
 		return
 	}
-	text(p, &t.Key)
+	name(p, &t.Key)
 	p.hash(&t.KeySum)
 	p.time(&t.Window.From)
 	p.time(&t.Window.To)
@@ -108,20 +119,20 @@ func (p *packing) task(t *tracking.Task) {
 	texts(p, &t.Properties)
 	pointer(p, &t.CompletedFrom, (*packing).whereabouts)
 	text(p, &t.Reason)
-	text(p, &t.ReasonCode)
+	name(p, &t.ReasonCode)
 	texts(p, &t.Requires)
 	text(p, &t.CustomerNote)
 	text(p, &t.DriverNote)
-	slice(p, &t.Excluded, text[tracking.DriverID])
-	slice(p, &t.Proof, text[tracking.ProofKind])
+	slice(p, &t.Excluded, name[tracking.DriverID])
+	slice(p, &t.Proof, name[tracking.ProofKind])
 	slice(p, &t.Proofs, (*packing).proof)
 	text(p, &t.ReceivedBy)
 	text(p, &t.PIN)
 	integer(p, &t.WrongPINs)
 	slice(p, &t.Stuck, (*packing).stuck)
 	slice(p, &t.Settled, (*packing).stuck)
-	text(p, &t.RetryOf)
-	text(p, &t.RetriedBy)
+	name(p, &t.RetryOf)
+	name(p, &t.RetriedBy)
 	p.time(&t.GeocodeAt)
 	p.time(&t.ErasedAt)
 }
@@ -139,24 +150,24 @@ func (p *packing) contact(v *tracking.Contact) {
 
 func (p *packing) whereabouts(v *tracking.Whereabouts) {
 	p.lnglat(&v.LngLat)
-	text(p, &v.Source)
+	name(p, &v.Source)
 	p.float(&v.OffBy)
 }
 
 func (p *packing) proof(v *tracking.Proof) {
-	text(p, &v.ID)
-	text(p, &v.Kind)
+	name(p, &v.ID)
+	name(p, &v.Kind)
 	p.time(&v.At)
-	text(p, &v.Type)
+	name(p, &v.Type)
 	integer(p, &v.Size)
 	p.hash(&v.Sum)
 }
 
 func (p *packing) stuck(v *tracking.StuckStep) {
-	text(p, &v.DriverID)
-	text(p, &v.Step)
+	name(p, &v.DriverID)
+	name(p, &v.Step)
 	p.time(&v.At)
-	text(p, &v.Why)
+	name(p, &v.Why)
 }
 
 // over reports whether all that is still to be read is zero.
@@ -189,6 +200,13 @@ func text[S ~string](p *packing, v *S) {
 	*v, p.rest = S(p.rest[:n]), p.rest[n:]
 }
 
+// name is a text that others may keep.
+func name[S ~string](p *packing, v *S) {
+	if text(p, v); p.owns {
+		*v = S(strings.Clone(string(*v)))
+	}
+}
+
 // words take one byte each.
 var words = [...]string{
 	"", string(tracking.StatusCreated), string(tracking.StatusAssigned), string(tracking.StatusInProgress),
@@ -203,7 +221,7 @@ func word[S ~string](p *packing, v *S) {
 		n = len(words)
 	}
 	if n = int(p.number(uint64(n))); n == len(words) {
-		text(p, v)
+		name(p, v)
 	} else {
 		*v = S(words[n])
 	}
@@ -298,9 +316,9 @@ func slice[T any](p *packing, v *[]T, each func(*packing, *T)) {
 func texts(p *packing, v *map[string]string) {
 	n := p.number(uint64(len(*v)))
 	if p.writes {
-		for name, value := range *v {
-			text(p, &name)
-			text(p, &value)
+		for key, value := range *v {
+			name(p, &key)
+			name(p, &value)
 		}
 		return
 	}
@@ -308,9 +326,9 @@ func texts(p *packing, v *map[string]string) {
 		*v = make(map[string]string, n)
 	}
 	for range n {
-		var name, value string
-		text(p, &name)
-		text(p, &value)
-		(*v)[name] = value
+		var key, value string
+		name(p, &key)
+		name(p, &value)
+		(*v)[key] = value
 	}
 }

@@ -1,8 +1,11 @@
 package memory
 
 import (
+	"context"
 	"fmt"
 	"reflect"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,4 +92,42 @@ func TestPackedHashThatEndsInZeros(t *testing.T) {
 	if got := pack(&task); len(got) > 32 || got.task().Link.Hash != task.Link.Hash {
 		t.Errorf("%d bytes, %v", len(got), got.task().Link.Hash)
 	}
+}
+
+// What goes by a task's id, as its link, an event of it, or the route of its driver, does not keep
+// all of the task as it was then.
+func TestATaskReplacedIsLetGo(t *testing.T) {
+	const n, size = 100, 200_000
+	ctx, s := context.Background(), New()
+	held := func() int {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int(m.HeapAlloc)
+	}
+	before := held()
+	commit := func(cs *tracking.Changeset) {
+		t.Helper()
+		if _, err := s.Commit(ctx, "a", cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range n {
+		id := fmt.Sprint("task ", i)
+		commit(&tracking.Changeset{Tasks: []tracking.Task{{ID: tracking.TaskID(id), Notes: strings.Repeat("x", size)}}})
+		task, err := s.Task(ctx, "a", tracking.TaskID(id))
+		if err != nil {
+			t.Fatal(err)
+		}
+		task.Notes, task.Link.Hash = "", tracking.Hash{1, byte(i)}
+		commit(&tracking.Changeset{
+			Tasks:   []tracking.Task{task},
+			Drivers: []tracking.Driver{{ID: tracking.DriverID(id), Route: []tracking.Stop{{TaskID: task.ID}}}},
+			Events:  []tracking.Event{{ID: id, Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(task.ID)}}},
+		})
+	}
+	if got := held() - before; got > n*size/2 {
+		t.Errorf("%d bytes are held where %d of notes are gone", got, n*size)
+	}
+	runtime.KeepAlive(s)
 }

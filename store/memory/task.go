@@ -39,7 +39,8 @@ func (r *taskRow) put(t *tracking.Task) {
 	r.window, r.late = msOrNever(t.Window.At()), msOrNever(t.LateFrom())
 }
 
-func (r *taskRow) task() tracking.Task { return r.kept.task() }
+// task is the row's task, of which nothing may be kept.
+func (r *taskRow) task() tracking.Task { return r.kept.look() }
 
 // mark is [tracking.Task.Mark] of the row's task.
 func (r *taskRow) mark(sort tracking.TaskSort) tracking.TaskMark {
