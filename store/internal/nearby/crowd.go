@@ -68,6 +68,7 @@ func (s *search) lookInto(p *page) {
 	if square > s.bound {
 		return
 	}
+	s.seen += len(p.members)
 	// the members of the other trees have all as many tasks, or are not offered
 	tree := p.members[0].tree
 	inOrder := s.byLoad || tree != manyTasks && tree != full && tree != limited

@@ -415,6 +415,32 @@ func TestPagesComeAndGo(t *testing.T) {
 	}
 }
 
+// A search for more drivers than count asks for each of them a few times, and not anew with each
+// wider circle when all have been asked for already.
+func TestTooFewCount(t *testing.T) {
+	const n = 5000
+	r := rand.New(rand.NewPCG(3, 3))
+	count := []tracking.DriverID{driverID(0), driverID(1), driverID(2), driverID(3)}
+	var x nearby.Index
+	for i := range n {
+		at := tracking.LngLat{Lng: 13 + r.Float64()/2, Lat: 52 + r.Float64()/2}
+		x.Put(tracking.Driver{
+			ID: driverID(i), Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: at, Time: epoch}},
+		})
+	}
+	for range 10 {
+		asked := 0
+		at := tracking.LngLat{Lng: 13.2, Lat: 52.3}
+		hits := x.Near(at, nearby.Filter{}, 0, len(count)+1, func(id tracking.DriverID) bool {
+			asked++
+			return slices.Contains(count, id)
+		})
+		if len(hits) != len(count) || asked > 8*n {
+			t.Errorf("%d hits, and %d times it was asked for one of %d", len(hits), asked, n)
+		}
+	}
+}
+
 // Who comes to where there are but crowds gets a page of his own, and none is sought behind all of
 // them; others who come are in that.
 func TestAmongCrowds(t *testing.T) {

@@ -163,7 +163,7 @@ func (x *Index) answer(q query) []Hit {
 	} else if k >= total || total <= fewEnough {
 		s.scan(farthest)
 	} else {
-		x.circles(s, farthest)
+		x.circles(s, farthest, total)
 	}
 	s.sift()
 	s.pick()
@@ -171,8 +171,8 @@ func (x *Index) answer(q query) []Hit {
 }
 
 // circles looks into one circle if the page about the place tells how wide it must be, else into
-// wider ones until one holds k drivers or is the farthest.
-func (x *Index) circles(s *search, farthest float64) {
+// wider ones until one holds k drivers, is the farthest, or all drivers have been looked at.
+func (x *Index) circles(s *search, farthest float64, total int) {
 	if r, ok := s.aroundHome(farthest); ok {
 		for !s.circle(r) {
 			r = radius(s.bound)
@@ -193,7 +193,7 @@ func (x *Index) circles(s *search, farthest float64) {
 		switch {
 		case !all:
 			r = radius(s.bound)
-		case n < s.k && r < farthest:
+		case n < s.k && r < farthest && s.seen < total:
 			r = min(farthest, r*growth(aim, n))
 		default:
 			if n >= s.k {
@@ -228,6 +228,7 @@ type search struct {
 
 	home  *page // has been looked at
 	pages int   // looked at in this circle
+	seen  int   // drivers in them no farther than the bound
 	wide  float64
 	aside cover.Box // pages there have been looked at …
 	twice bool      // … if this is set
@@ -335,7 +336,8 @@ func (s *search) aroundHome(farthest float64) (r float64, ok bool) {
 // much narrower one, by the bound, would do as well.
 func (s *search) circle(r float64) (all bool) {
 	boxes, n := cover.Circle(s.at, r)
-	s.pages, s.wide, s.over = 0, line(max(r/2-1e-6, 0)), false // so that the next radius is at most half
+	s.pages, s.seen, s.over = 0, 0, false
+	s.wide = line(max(r/2-1e-6, 0)) // so that the next radius is at most half
 	for i, b := range boxes[:n] {
 		s.twice, s.aside = i > 0, boxes[0]
 		for j := range s.trees {
@@ -382,6 +384,7 @@ func (s *search) look(min, max [2]float64, p *page) bool {
 	for i := range p.slots {
 		slot := &p.slots[i]
 		if square := slot.at.square(&s.from); square <= s.bound {
+			s.seen++
 			s.add(candidate{square, slot.entry, false})
 		}
 	}
