@@ -22,8 +22,8 @@ func pack(t *tracking.Task) packedTask {
 	return packedTask(bytes.TrimRight(p.b, "\x00")) // which no text ends with
 }
 
-// task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay hold
-// too, are not, else each of these would keep all of a task that has been replaced.
+// task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay
+// hold too, are not, else each of these would keep all of a task that has been replaced.
 func (p packedTask) task() (t tracking.Task) {
 	u := packing{rest: string(p), owns: true}
 	u.task(&t)

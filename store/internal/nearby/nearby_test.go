@@ -468,8 +468,8 @@ func TestAmongCrowds(t *testing.T) {
 	}
 }
 
-// A pole is one place by any longitude: however many drivers stand there, and in however many pages,
-// a search for some of them comes to an end, from there and from near by.
+// A pole is one place by any longitude: however many drivers stand there, and in however many
+// pages, a search for some of them comes to an end.
 func TestManyPagesInOnePlace(t *testing.T) {
 	const n = 2500
 	all := worlds()
