@@ -13,7 +13,7 @@ import (
 // statement finds it. VACUUM writes all pages anew, with nothing in them but what there is.
 //
 // So a change that erases notes in its transaction that there may be remains; they are removed when
-// a purge finds nothing left to do, and the note goes when the log is empty behind that. A process
+// a purge leaves nothing to do, and the note goes when the log is empty behind that. A process
 // that ends before leaves the note to the next.
 
 const (

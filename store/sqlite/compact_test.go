@@ -335,6 +335,37 @@ func TestCompactsByItself(t *testing.T) {
 	step("an hour after that", 1, false)
 }
 
+// TestCompactsThoughFixesAge has each purge find something, as where fixes of many drivers come of age all
+// the time: what was erased is removed all the same.
+func TestCompactsThoughFixesAge(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer closeStore(t, s)
+	now := start
+	svc, err := tracking.New(s, &tracking.Options{Now: func() time.Time { return now }, KeepFixes: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, on, fixes := noted{TB: t}, true, make([]tracking.Fix, 10)
+	for i := range fixes {
+		fixes[i] = tracking.Fix{LngLat: tracking.LngLat{Lng: 11, Lat: 48}, Time: start.Add(time.Duration(i-10) * time.Second)}
+	}
+	_, err = svc.SaveDriver(t.Context(), tracking.DriverUpdate{ID: "d", Available: &on})
+	n.ok(err)
+	_, err = svc.RecordFixes(t.Context(), "d", fixes)
+	n.ok(err)
+	eraseOne(t, s)
+	for i := range 5 {
+		now = fixes[i+1].Time.Add(time.Hour + 1)
+		if p, err := svc.Purge(t.Context()); p.Total() == 0 || err != nil {
+			t.Fatalf("a purge that is to find something: %+v, error %v", p, err)
+		}
+	}
+	n.ok(s.SetMemo(t.Context(), "behind", nil))
+	if remains(t, s) {
+		t.Error("there are remains as long as purges find something")
+	}
+}
+
 // TestCompact compacts on request alone, also when there is no room at first.
 func TestCompact(t *testing.T) {
 	v := registerVFS(t, "compact")

@@ -21,7 +21,7 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged
 		err := x.purge(b, &p)
 		x.erased = x.erased || p.Total() > 0
 		x.wipes = x.erased && p.Total() < b.Limit
-		if err == nil && p.Total() == 0 {
+		if err == nil && p.Total() < b.Limit {
 			err = x.compactDue()
 		}
 		return err

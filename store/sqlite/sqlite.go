@@ -69,7 +69,7 @@
 //
 // Where SQLite moves rows from one page to another, it leaves pieces of them in the unused part of
 // a page. So the file remembers that something was erased (a contact, a task, a driver, a proof),
-// and the store writes it anew by [Store.Compact] as soon as a purge finds nothing left to do:
+// and the store writes it anew by [Store.Compact] as soon as a purge leaves nothing to do:
 // then no byte is left in the file or its log, and a [Store.Backup] after the erasure has none in
 // any case. Reads go on meanwhile, and changes wait: a tenth of a second in a small file, 10
 // seconds in one of 500 MB. Therefore it is done for a thousandth of the time at most, which is
