@@ -60,6 +60,7 @@ func compactStore(ctx context.Context, args []string, std streams) error {
 	if isPostgres(t.store.spec) {
 		return t.Wrong("-store must be sqlite:FILE; go doc ./store/postgres says what to do in a database")
 	}
+	t.store.compactOnRequest = true // and not behind the purges, too
 	return t.with(ctx, func(store tracking.Store, _ *tracking.Service) error {
 		for left := true; left; { // what the erased have left, and nothing that is kept
 			p, err := store.Purge(ctx, tracking.Before{Limit: 1000})

@@ -23,6 +23,8 @@ type storeFlags struct {
 	spec    string
 	migrate bool
 	secret  string // of tracking.Options; "": the store's own
+
+	compactOnRequest bool // of sqlite.Options; no flag
 }
 
 func (s *storeFlags) add(flags *flag.FlagSet) {
@@ -75,7 +77,7 @@ func (s *storeFlags) open(ctx context.Context, logger *slog.Logger) (tracking.St
 	var err error
 	switch {
 	case isFile:
-		store, err = sqlite.Open(file, &sqlite.Options{Logger: logger})
+		store, err = sqlite.Open(file, &sqlite.Options{Logger: logger, CompactOnRequest: s.compactOnRequest})
 	case isPostgres(s.spec):
 		store, err = postgres.Open(ctx, s.spec, &postgres.Options{CheckOnly: !s.migrate, Logger: logger})
 	default:
