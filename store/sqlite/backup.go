@@ -22,8 +22,10 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.backup.Lock()
-	defer s.backup.Unlock()
+	if err := s.backupBegins(ctx); err != nil {
+		return err
+	}
+	defer s.backupEnds()
 	s.life.RLock()
 	defer s.life.RUnlock()
 	if s.closed {
@@ -42,13 +44,31 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	return s.copyTo(ctx, target)
 }
 
-func (s *Store) backingUp() bool {
-	if s.backup.TryLock() {
-		s.backup.Unlock()
+// backupBegins waits until no Backup or compaction runs, and keeps others waiting until backupEnds.
+func (s *Store) backupBegins(ctx context.Context) error {
+	select {
+	case s.backup <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.closing.Done():
+		return rows.ErrClosed
+	}
+}
+
+// tryBackup is backupBegins for who does not wait.
+func (s *Store) tryBackup() bool {
+	select {
+	case s.backup <- struct{}{}:
+		return true
+	default:
 		return false
 	}
-	return true
 }
+
+func (s *Store) backupEnds() { <-s.backup }
+
+func (s *Store) backingUp() bool { return len(s.backup) > 0 }
 
 // copyTo writes the file as it is now to path.
 func (s *Store) copyTo(ctx context.Context, path string) (err error) {

@@ -59,8 +59,10 @@ func (s *Store) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	s.backup.Lock() // a Backup reads from the log
-	defer s.backup.Unlock()
+	if err := s.backupBegins(ctx); err != nil { // a Backup reads from the log
+		return err
+	}
+	defer s.backupEnds()
 	answer := make(chan compacted, 1)
 	for anew := true; ; anew = false {
 		err := s.write(ctx, change{lane: large, rows: 1, atom: true, apply: func(x *tx) error {
@@ -122,8 +124,8 @@ func (w *writer) compactAsDue() {
 	case asked != nil: // who holds w.store.backup
 		done, err := w.compact()
 		asked <- compacted{done, err}
-	case due && w.store.backup.TryLock():
-		defer w.store.backup.Unlock()
+	case due && w.store.tryBackup():
+		defer w.store.backupEnds()
 		if _, err := w.compact(); err != nil {
 			w.store.opts.Logger.Error("sqlite: remains of what was erased could not be removed; it will be tried again",
 				"path", w.store.path, "err", err)

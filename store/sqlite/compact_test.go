@@ -417,6 +417,33 @@ func TestCompact(t *testing.T) {
 	}
 }
 
+// Whoever waits for a Backup or Compact that runs already waits no longer than he wants to, and than the
+// store is open.
+func TestCompactAndBackupInLine(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer s.HoldTurn()()
+	calls := []func(context.Context) error{
+		s.Compact, func(ctx context.Context) error { return s.Backup(ctx, s.Path()+".backup") },
+	}
+	for i, call := range calls {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := call(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("call %d until its context ends: %v", i, err)
+		}
+	}
+	answers := make(chan error)
+	for _, call := range calls {
+		go func() { answers <- call(t.Context()) }()
+	}
+	closeStore(t, s)
+	for range calls {
+		if err := <-answers; !errors.Is(err, tracking.ErrUnavailable) {
+			t.Errorf("until the store is closed: %v", err)
+		}
+	}
+}
+
 // TestCompactWithReader has somebody read from the log while it is to be emptied: the writer goes on at
 // once each time, and empties it when it can.
 func TestCompactWithReader(t *testing.T) {

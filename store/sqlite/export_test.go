@@ -198,5 +198,11 @@ func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
 	return all, nil
 }
 
+// HoldTurn keeps backups and compactions waiting until release is called.
+func (s *Store) HoldTurn() (release func()) {
+	s.backup <- struct{}{}
+	return s.backupEnds
+}
+
 // Path is where the file is.
 func (s *Store) Path() string { return s.path }

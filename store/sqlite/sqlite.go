@@ -217,7 +217,7 @@ type Store struct {
 	apps   rows.Registry[int64]
 	index  index
 	health atomic.Pointer[error] // why nothing more is written
-	backup sync.Mutex            // one at a time
+	backup chan struct{}         // held by one Backup or compaction at a time
 
 	due     claims.Claims[claimedDue]
 	matches claims.Claims[claimedTask]
@@ -236,7 +236,7 @@ func Open(path string, opts *Options) (_ *Store, err error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{opts: o, unlock: func() error { return nil }}
+	s := &Store{opts: o, unlock: func() error { return nil }, backup: make(chan struct{}, 1)}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	if path == Memory {
 		s.gate = new(sync.RWMutex)
