@@ -54,7 +54,8 @@ type compacted struct {
 // Reads go on meanwhile. Changes wait, about 20 seconds for a file of a gigabyte. It takes as much
 // room on the disk as two more files of that size: in the log, and where SQLite has temporary files
 // (SQLITE_TMPDIR or TMPDIR, else /var/tmp). At the end it waits for those who read from the log. When
-// ctx ends Compact returns, while what it has begun goes on.
+// ctx ends Compact returns, while what it has begun goes on. Close ends it, and the next process has to
+// do it, as after an erasure.
 func (s *Store) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -126,7 +127,7 @@ func (w *writer) compactAsDue() {
 		asked <- compacted{done, err}
 	case due && w.store.tryBackup():
 		defer w.store.backupEnds()
-		if _, err := w.compact(); err != nil {
+		if _, err := w.compact(); err != nil && w.store.closing.Err() == nil {
 			w.store.opts.Logger.Error("sqlite: remains of what was erased could not be removed; it will be tried again",
 				"path", w.store.path, "err", err)
 		}
@@ -162,7 +163,11 @@ func (w *writer) vacuum() error {
 	// In memory it would take as much of that as the file is long.
 	err := x.exec("PRAGMA temp_store = FILE")
 	if err == nil {
-		err = x.exec("VACUUM")
+		// Close interrupts it. What SQLite does last it does to its end all the same.
+		_, err = w.conn.ExecContext(w.store.closing, "VACUUM")
+		if w.store.closing.Err() != nil {
+			err = rows.ErrClosed
+		}
 	}
 	err = errors.Join(err, x.exec("PRAGMA temp_store = MEMORY"))
 	now := w.store.opts.now()

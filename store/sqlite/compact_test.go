@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -441,6 +442,50 @@ func TestCompactAndBackupInLine(t *testing.T) {
 		if err := <-answers; !errors.Is(err, tracking.ErrUnavailable) {
 			t.Errorf("until the store is closed: %v", err)
 		}
+	}
+}
+
+// TestCloseEndsCompaction closes a store that is about to compact its file: Close does not wait for that,
+// which may take minutes, and the next process does it.
+func TestCloseEndsCompaction(t *testing.T) {
+	for _, way := range []string{"due", "asked"} {
+		t.Run(way, func(t *testing.T) {
+			path := filepath.Join(fastDir(t), "tracking.db")
+			var log strings.Builder
+			var s *sqlite.Store
+			armed, closed := false, make(chan error, 1)
+			opts := sqlite.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))}.WithGroups(func(string) {
+				if armed { // the change is written, and the compaction behind it comes next
+					armed = false
+					go func() { closed <- s.Close() }()
+					for !errors.Is(s.Health(), tracking.ErrUnavailable) {
+						runtime.Gosched()
+					}
+				}
+			})
+			s = open(t, path, opts)
+			eraseOne(t, s)
+			armed = true
+			if way == "due" {
+				if _, err := s.Purge(t.Context(), tracking.Before{Limit: 10}); err != nil {
+					t.Error(err)
+				}
+			} else if err := s.Compact(t.Context()); !errors.Is(err, tracking.ErrUnavailable) {
+				t.Errorf("Compact that Close has ended: %v", err)
+			}
+			if err := <-closed; err != nil || log.Len() > 0 {
+				t.Errorf("Close: error %v; the log says %q", err, &log)
+			}
+			s = open(t, path, nil)
+			defer closeStore(t, s)
+			if !remains(t, s) {
+				t.Error("Close has waited for the compaction")
+			}
+			purgeAll(t, s)
+			if remains(t, s) {
+				t.Error("the next process has not compacted the file")
+			}
+		})
 	}
 }
 
