@@ -54,8 +54,8 @@ type compacted struct {
 // Reads go on meanwhile. Changes wait, about 20 seconds for a file of a gigabyte. It takes as much
 // room on the disk as two more files of that size: in the log, and where SQLite has temporary files
 // (SQLITE_TMPDIR or TMPDIR, else /var/tmp). At the end it waits for those who read from the log. When
-// ctx ends Compact returns, while what it has begun goes on. Close ends it, and the next process has to
-// do it, as after an erasure.
+// ctx ends Compact returns, while what it has begun goes on. Close ends it, and the next process has
+// to do it, as after an erasure.
 func (s *Store) Compact(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

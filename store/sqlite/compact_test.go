@@ -336,8 +336,8 @@ func TestCompactsByItself(t *testing.T) {
 	step("an hour after that", 1, false)
 }
 
-// TestCompactsThoughFixesAge has each purge find something, as where fixes of many drivers come of age all
-// the time: what was erased is removed all the same.
+// TestCompactsThoughFixesAge has each purge find something, as where fixes of many drivers come of
+// age all the time: what was erased is removed all the same.
 func TestCompactsThoughFixesAge(t *testing.T) {
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
 	defer closeStore(t, s)
@@ -418,8 +418,8 @@ func TestCompact(t *testing.T) {
 	}
 }
 
-// Whoever waits for a Backup or Compact that runs already waits no longer than he wants to, and than the
-// store is open.
+// Whoever waits for a Backup or Compact that runs already waits no longer than he wants to, and than
+// the store is open.
 func TestCompactAndBackupInLine(t *testing.T) {
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
 	defer s.HoldTurn()()
@@ -445,8 +445,8 @@ func TestCompactAndBackupInLine(t *testing.T) {
 	}
 }
 
-// TestCloseEndsCompaction closes a store that is about to compact its file: Close does not wait for that,
-// which may take minutes, and the next process does it.
+// TestCloseEndsCompaction closes a store that is about to compact its file: Close does not wait for
+// that, which may take minutes, and the next process does it.
 func TestCloseEndsCompaction(t *testing.T) {
 	for _, way := range []string{"due", "asked"} {
 		t.Run(way, func(t *testing.T) {

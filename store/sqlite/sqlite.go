@@ -77,9 +77,9 @@
 // large one, sooner after the store was opened. Set Options.CompactOnRequest and call Compact
 // yourself, at night perhaps, if that is too much. It fails where the disk has no room for it, or
 // somebody else holds a lock on the file, and is then tried again an hour later; a process that is
-// killed meanwhile, or closes the store, leaves it to the next. A file that an older version has written is
-// written anew once after its upgrade, by the first purge: of a large file choose the time for that, as
-// all changes wait.
+// killed meanwhile, or closes the store, leaves it to the next. A file that an older version has
+// written is written anew once after its upgrade, by the first purge: of a large file choose the
+// time for that, as all changes wait.
 //
 // What an update has replaced, and what goes by its age alone (Options.KeepFixes, KeepEvents), is no
 // reason to write the file anew; pieces of it go when it is next done. It is done
