@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/postgres"
 )
@@ -275,15 +273,7 @@ func TestPlanOfKnown(t *testing.T) {
 				continue
 			}
 			seen = true
-			rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+q.SQL, q.Args...)
-			if err != nil {
-				t.Fatal(err)
-			}
-			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-			if err != nil {
-				t.Fatal(err)
-			}
-			plan := strings.Join(lines, "\n\t")
+			plan := strings.Join(explain(t, c, q.SQL, q.Args...), "\n\t")
 			u, p := strings.Index(plan, "Subquery Scan on u"), strings.Index(plan, "using positions_pkey on positions p")
 			if u < 0 || p < u || strings.Contains(plan, "Seq Scan") || !strings.Contains(plan, "Nested Loop") {
 				t.Errorf("with %s:\n\t%s", size, plan)

@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/postgres"
 )
@@ -36,14 +34,7 @@ func TestPlanOfPlaces(t *testing.T) {
 		}
 		execute(t, c, "BEGIN")
 		execute(t, c, postgres.OneStretch)
-		rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+postgres.PlaceEvents, 1, 5000)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := explain(t, c, postgres.PlaceEvents, 1, 5000)
 		execute(t, c, "ROLLBACK")
 		p := strings.Join(plan, "\n")
 		if !strings.Contains(p, "Index Cond: ((app = 1) AND (n >= ") || strings.Contains(p, "Join Filter") {

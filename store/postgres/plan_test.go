@@ -153,15 +153,7 @@ func TestStatsPlans(t *testing.T) {
 	sent := l.of(t, func() error { _, err := s.Stats(t.Context(), start); return err })
 	var plans strings.Builder
 	for _, q := range sent {
-		rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+q.SQL, q.Args...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, line := range lines {
+		for _, line := range explain(t, c, q.SQL, q.Args...) {
 			plans.WriteString(line + "\n")
 			node := strings.TrimLeft(line, " ->")
 			if strings.HasPrefix(node, "Seq Scan on tasks") || strings.HasPrefix(node, "Seq Scan on drivers") {
@@ -177,6 +169,20 @@ func TestStatsPlans(t *testing.T) {
 	if t.Failed() {
 		t.Log(plans.String())
 	}
+}
+
+// explain is the plan of a statement, line by line.
+func explain(t testing.TB, c *pgx.Conn, sql string, args ...any) []string {
+	t.Helper()
+	rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+sql, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lines
 }
 
 // TestPlans asks the server which index each near page goes by, where there are many rows: none
@@ -290,14 +296,7 @@ func TestPlans(t *testing.T) {
 				if !strings.Contains(sent.SQL, "SELECT") {
 					continue
 				}
-				rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+sent.SQL, sent.Args...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-				if err != nil {
-					t.Fatal(err)
-				}
+				lines := explain(t, c, sent.SQL, sent.Args...)
 				plan := strings.Join(lines, "\n\t")
 				plans = append(plans, plan)
 				found = found || strings.Contains(plan+"\n", q.index+" ") || strings.Contains(plan+"\n", q.index+"\n")
@@ -349,15 +348,7 @@ func TestPlansOfLocks(t *testing.T) {
 					continue
 				}
 				asked++
-				rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+q.SQL, q.Args...)
-				if err != nil {
-					t.Fatal(err)
-				}
-				lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-				if err != nil {
-					t.Fatal(err)
-				}
-				if plan := strings.Join(lines, "\n\t"); !strings.Contains(plan, "Index Cond: ((app = 1) AND (id = ") {
+				if plan := strings.Join(explain(t, c, q.SQL, q.Args...), "\n\t"); !strings.Contains(plan, "Index Cond: ((app = 1) AND (id = ") {
 					t.Errorf("with %s:\n\t%s", what, plan)
 				}
 			}

@@ -159,9 +159,12 @@ func (n noted) purge() {
 // whose pages were much rewritten, and looks for them in all bytes that there are: of the file, of what
 // lies beside it, and of a backup.
 func TestErasedIsInNoByteAtRandom(t *testing.T) {
-	seeds := 24
-	if raceDetector {
+	seeds := 8
+	switch {
+	case raceDetector:
 		seeds = 4
+	case long():
+		seeds = 24
 	}
 	for seed := range seeds {
 		ways := []string{"contact", "task", "KeepContacts", "KeepTasks"}

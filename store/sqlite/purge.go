@@ -13,8 +13,8 @@ import (
 // A purged fix may stay in its table, unseen, as long as the fixes after it are judged by it: those
 // from the last closed mark before the limit on.
 //
-// When there is nothing left to purge, the log is emptied if it holds what was erased or purged since, and
-// remains of what was erased are removed (compact.go).
+// When all that there was has been purged, the log is emptied if it holds what was erased or purged
+// since, and remains of what was erased are removed (compact.go).
 func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged, err error) {
 	err = s.write(ctx, change{lane: large, rows: b.Limit, atom: true, apply: func(x *tx) error {
 		p = tracking.Purged{}

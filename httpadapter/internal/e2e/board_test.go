@@ -558,12 +558,19 @@ func TestBoardAccessibility(t *testing.T) {
 
 // With 500 tasks and 200 drivers in one city, what is drawn stays few.
 func TestBoardCrowd(t *testing.T) {
-	server := serve(t, web.Site{}, nil)
-	p := newPerson(t, chromium(t), "the dispatcher", server.URL)
-	p.desk(1280, 800)
-	p.open(server.URL + "/board/#signin=large")
-	p.see("the board", live)
+	p := largeBoard(t, 1280, 800)
 	p.see("the drivers and tasks, those close together as one",
 		`(() => { const n = document.querySelectorAll('.mark').length; return n > 20 && n < 350 && document.querySelector('.mark.many') !== null; })()`)
+}
+
+// largeBoard opens the board of a company with 500 tasks and 200 drivers.
+func largeBoard(t *testing.T, width, height int64) *person {
+	t.Helper()
+	server := serve(t, web.Site{}, nil)
+	p := newPerson(t, chromium(t), "the dispatcher", server.URL)
+	p.desk(width, height)
+	p.open(server.URL + "/board/#signin=large")
+	p.see("the board", live)
 	p.see("all drivers in the list", `document.querySelectorAll('.driver.card').length === 200`)
+	return p
 }

@@ -8,8 +8,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/tracing"
 	"github.com/chromedp/chromedp"
-
-	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 )
 
 // While the map of the board is dragged, what is drawn on it is moved and not painted anew: of the
@@ -17,12 +15,7 @@ import (
 // otherwise.
 func TestBoardDragPaintsLittle(t *testing.T) {
 	const few = 15 // measured: 4; 45 where all is painted
-	server := serve(t, web.Site{}, nil)
-	p := newPerson(t, chromium(t), "the dispatcher", server.URL)
-	p.desk(1920, 1080)
-	p.open(server.URL + "/board/#signin=large")
-	p.see("the board", live)
-	p.see("all drivers in the list", `document.querySelectorAll('.driver.card').length === 200`)
+	p := largeBoard(t, 1920, 1080)
 	p.see("the map", drawn)
 	count, whole := map[string]int{}, make(chan struct{})
 	chromedp.Listen(p.ctx, func(e any) {

@@ -12,8 +12,6 @@ import (
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
-
-	"github.com/seed-8aba7b13/tracking/httpadapter/web"
 )
 
 // How smooth the map of the board is with 500 tasks and 200 drivers, each of whom has another position
@@ -23,12 +21,7 @@ func TestBoardFrames(t *testing.T) {
 	if os.Getenv("TRACKING_LONG") != "1" {
 		t.Skip("it measures for 15 seconds")
 	}
-	server := serve(t, web.Site{}, nil)
-	p := newPerson(t, chromium(t), "the dispatcher", server.URL)
-	p.desk(1920, 1080)
-	p.open(server.URL + "/board/#signin=large")
-	p.see("the board", live)
-	p.see("all drivers in the list", `document.querySelectorAll('.driver.card').length === 200`)
+	p := largeBoard(t, 1920, 1080)
 	p.see("the map", drawn)
 	p.eval(`(() => {
 		window.frames_ = [];
