@@ -32,6 +32,15 @@ func spent(b *testing.B) (cpu time.Duration, written int64) {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), written
 }
 
+// reportSpent reports what n of something took, since spent was cpu and written.
+func reportSpent(b *testing.B, n int, one, many string, cpu time.Duration, written int64) {
+	b.Helper()
+	c, w := spent(b)
+	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), many+"/s")
+	b.ReportMetric(float64((c-cpu).Nanoseconds())/float64(n)/1e3, "cpu-µs/"+one)
+	b.ReportMetric(float64(w-written)/float64(n), "written-B/"+one)
+}
+
 // drivenFix is the n-th fix of a phone that sends one every five seconds or so, with seven decimals.
 func drivenFix(g, n int) tracking.Fix {
 	round := func(x, scale float64) float64 { return math.Round(x*scale) / scale }
@@ -52,11 +61,7 @@ func BenchmarkFixBatches(b *testing.B) {
 	const goroutines = 64
 	for _, size := range []int{1, 10, 100} {
 		report := func(b *testing.B, cpu time.Duration, written int64) {
-			c, w := spent(b)
-			n := float64(b.N * size)
-			b.ReportMetric(n/b.Elapsed().Seconds(), "fixes/s")
-			b.ReportMetric(float64((c-cpu).Nanoseconds())/n/1e3, "cpu-µs/fix")
-			b.ReportMetric(float64(w-written)/n, "written-B/fix")
+			reportSpent(b, b.N*size, "fix", "fixes", cpu, written)
 		}
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
@@ -85,15 +90,13 @@ func BenchmarkFixBatches(b *testing.B) {
 			cpu, written := spent(b)
 			b.ResetTimer()
 			spread(goroutines, b.N, func(int) {
-				if err := a.append(); err != nil {
+				if err := a.one(); err != nil {
 					b.Error(err)
 				}
 			})
 			report(b, cpu, written)
 			b.StopTimer()
-			if err := a.close(); err != nil {
-				b.Fatal(err)
-			}
+			a.close()
 		})
 	}
 }

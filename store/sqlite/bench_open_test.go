@@ -173,39 +173,60 @@ func BenchmarkNearest(b *testing.B) {
 	})
 }
 
-// BenchmarkCreate commits new tasks with an event each.
+// BenchmarkCreate commits new tasks with an event each, beside bare rows of as many bytes as the task's
+// has, in the same groups.
 func BenchmarkCreate(b *testing.B) {
+	const taskBytes = 163
 	for _, goroutines := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
-			defer s.Close()
 			ctx := context.Background()
 			ids := make([]int, goroutines)
+			cpu, written := spent(b)
 			b.ResetTimer()
 			spread(goroutines, b.N, func(g int) {
 				ids[g]++
-				id := fmt.Sprintf("task-%d-%d", g, ids[g])
-				at := start.Add(time.Duration(ids[g]) * time.Second)
-				_, err := s.Commit(ctx, app, &tracking.Changeset{
-					Tasks: []tracking.Task{{
-						ID: tracking.TaskID(id), Type: tracking.TypeDrop, Status: tracking.StatusCreated,
-						OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
-						Drop: &tracking.Place{
-							LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai",
-							Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"},
-						},
-					}},
-					Events: []tracking.Event{{
-						ID: "e" + id, Type: tracking.EventTaskCreated, Time: at, RecordedAt: at, Actor: "key:1",
-						Subject: tracking.Subject{Kind: tracking.KindTask, ID: id},
-					}},
-				})
-				if err != nil {
+				if _, err := s.Commit(ctx, app, created(g, ids[g])); err != nil {
 					b.Error(err)
 				}
 			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
+			reportSpent(b, b.N, "task", "tasks", cpu, written)
+			b.StopTimer()
+			closeStore(b, s)
 		})
+		b.Run(fmt.Sprintf("%d bare rows", goroutines), func(b *testing.B) {
+			a := newRows(b, taskBytes, false)
+			cpu, written := spent(b)
+			b.ResetTimer()
+			spread(goroutines, b.N, func(int) {
+				if err := a.one(); err != nil {
+					b.Error(err)
+				}
+			})
+			reportSpent(b, b.N, "task", "tasks", cpu, written)
+			b.StopTimer()
+			a.close()
+		})
+	}
+}
+
+// created is the n-th task that somebody creates, with its event.
+func created(g, n int) *tracking.Changeset {
+	id := fmt.Sprintf("task-%d-%d", g, n)
+	at := start.Add(time.Duration(n) * time.Second)
+	return &tracking.Changeset{
+		Tasks: []tracking.Task{{
+			ID: tracking.TaskID(id), Type: tracking.TypeDrop, Status: tracking.StatusCreated,
+			OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
+			Drop: &tracking.Place{
+				LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai",
+				Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"},
+			},
+		}},
+		Events: []tracking.Event{{
+			ID: "e" + id, Type: tracking.EventTaskCreated, Time: at, RecordedAt: at, Actor: "key:1",
+			Subject: tracking.Subject{Kind: tracking.KindTask, ID: id},
+		}},
 	}
 }
 

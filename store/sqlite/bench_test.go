@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/storetest"
 )
@@ -79,27 +81,18 @@ func BenchmarkFixes(b *testing.B) {
 	}
 }
 
-// appender is the least that durable grouped writing costs: the same queue, one append and one
-// fdatasync for all that wait.
-type appender struct {
+// grouper is what grouped writing costs at least: the same queue, and one write for all that wait.
+type grouper struct {
 	queue chan chan error
-	f     *os.File
 	done  chan struct{}
 }
 
-// newAppender starts what the stores are measured by: a file that many append to, synced once for
-// each group.
-func newAppender(b *testing.B, size int) *appender {
-	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
-	if err != nil {
-		b.Fatal(err)
-	}
-	a := &appender{make(chan chan error, 4096), f, make(chan struct{})}
+// newGrouper starts what the store is measured by; write is for so many at once.
+func newGrouper(write func(n int) error) *grouper {
+	a := &grouper{make(chan chan error, 4096), make(chan struct{})}
 	go func() {
 		defer close(a.done)
-		record := make([]byte, size)
 		var group []chan error
-		var buf []byte
 		for c := range a.queue {
 			group = append(group[:0], c)
 			for seen := 0; seen < len(group); {
@@ -109,14 +102,7 @@ func newAppender(b *testing.B, size int) *appender {
 					group = append(group, <-a.queue)
 				}
 			}
-			buf = buf[:0]
-			for range group {
-				buf = append(buf, record...)
-			}
-			_, err := a.f.Write(buf)
-			if err == nil {
-				err = syscall.Fdatasync(int(a.f.Fd()))
-			}
+			err := write(len(group))
 			for _, c := range group {
 				c <- err
 			}
@@ -125,34 +111,107 @@ func newAppender(b *testing.B, size int) *appender {
 	return a
 }
 
-func (a *appender) append() error {
+func (a *grouper) one() error {
 	c := make(chan error, 1)
 	a.queue <- c
 	return <-c
 }
 
-func (a *appender) close() error {
+func (a *grouper) close() {
 	close(a.queue)
 	<-a.done
-	return a.f.Close()
 }
 
-func BenchmarkAppend(b *testing.B) {
-	for _, goroutines := range []int{1, 64, 1000} {
-		b.Run(fmt.Sprintf("%d", goroutines), func(b *testing.B) {
-			a := newAppender(b, 64) // about what a fix takes
-			b.ResetTimer()
-			spread(goroutines, b.N, func(int) {
-				if err := a.append(); err != nil {
-					b.Error(err)
-				}
-			})
-			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fixes/s")
-			b.StopTimer()
-			if err := a.close(); err != nil {
-				b.Fatal(err)
+// newAppender starts what the stores are measured by: a file that many append to, synced once for
+// each group.
+func newAppender(b *testing.B, size int) *grouper {
+	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { f.Close() })
+	record := make([]byte, size)
+	var buf []byte
+	return newGrouper(func(n int) error {
+		buf = buf[:0]
+		for range n {
+			buf = append(buf, record...)
+		}
+		_, err := f.Write(buf)
+		if err == nil {
+			err = syscall.Fdatasync(int(f.Fd()))
+		}
+		return err
+	})
+}
+
+// newRows starts the same with a bare table of SQLite's, by the store's driver and with its settings:
+// a row of so many bytes for each, or all of a group in one row.
+func newRows(b *testing.B, size int, together bool) *grouper {
+	path := filepath.Join(b.TempDir(), "bare.db")
+	db, err := sqlx.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
+		"&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	conn, err := db.Connx(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	prepare := func(query string) *sqlx.Stmt {
+		st, err := conn.PreparexContext(context.Background(), query)
+		if err != nil {
+			b.Fatal(err)
+		}
+		return st
+	}
+	if _, err := prepare("CREATE TABLE bare (n INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT").Exec(); err != nil {
+		b.Fatal(err)
+	}
+	begin, insert, commit := prepare("BEGIN IMMEDIATE"), prepare("INSERT INTO bare (data) VALUES (?)"), prepare("COMMIT")
+	data := make([]byte, 1024*size)
+	return newGrouper(func(n int) error {
+		if _, err := begin.Exec(); err != nil {
+			return err
+		}
+		row := data[:size]
+		if together {
+			row, n = data[:n*size], 1
+		}
+		for range n {
+			if _, err := insert.Exec(row); err != nil {
+				return err
 			}
-		})
+		}
+		_, err := commit.Exec()
+		return err
+	})
+}
+
+// BenchmarkAppend is what the disk allows, beside BenchmarkFixes, and what SQLite does where a fix is
+// one row that nothing is known of, or all fixes of a group are one.
+func BenchmarkAppend(b *testing.B) {
+	const size = 64 // about what a fix takes
+	for _, goroutines := range []int{1, 64, 1000} {
+		run := func(name string, start func() *grouper) {
+			b.Run(name, func(b *testing.B) {
+				a := start()
+				b.ResetTimer()
+				spread(goroutines, b.N, func(int) {
+					if err := a.one(); err != nil {
+						b.Error(err)
+					}
+				})
+				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "fixes/s")
+				b.StopTimer()
+				a.close()
+			})
+		}
+		run(fmt.Sprint(goroutines), func() *grouper { return newAppender(b, size) })
+		run(fmt.Sprintf("%d rows", goroutines), func() *grouper { return newRows(b, size, false) })
+		run(fmt.Sprintf("%d in one row", goroutines), func() *grouper { return newRows(b, size, true) })
 	}
 }
 

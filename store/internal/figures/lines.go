@@ -83,7 +83,30 @@ var lines = []line{
 	{"the same, each 10", "", side{sqlite + "FixBatches/10", "written-B/fix"}, side{}, "≤ 300 B"},
 	{"the same, each 100", "", side{sqlite + "FixBatches/100", "written-B/fix"}, side{}, "≤ 60 B"},
 	{"SQLite: a kept fix in the file", "", side{sqlite + "FixSize", "bytes/fix"}, side{}, "≤ 16 B"},
-	{"SQLite: durable creates, 64 callers", "", side{sqlite + "Create/64", "tasks/s"}, side{}, ""},
+	{
+		"the database alone: a bare row a fix, 1 caller", "append + fdatasync in the same groups",
+		side{sqlite + "Append/1_rows", "fixes/s"}, side{sqlite + "Append/1", "fixes/s"}, "",
+	},
+	{
+		"the same, 64 callers", "append + fdatasync in the same groups",
+		side{sqlite + "Append/64_rows", "fixes/s"}, side{sqlite + "Append/64", "fixes/s"}, "",
+	},
+	{
+		"the same, 1,000 callers", "append + fdatasync in the same groups",
+		side{sqlite + "Append/1000_rows", "fixes/s"}, side{sqlite + "Append/1000", "fixes/s"}, "",
+	},
+	{
+		"SQLite: durable creates, 64 callers", "a bare row each in the same groups",
+		side{sqlite + "Create/64", "tasks/s"}, side{sqlite + "Create/64_bare_rows", "tasks/s"}, "≥ 0.5",
+	},
+	{
+		"the processor time of a create", "a bare row each in the same groups",
+		side{sqlite + "Create/64", "cpu-µs/task"}, side{sqlite + "Create/64_bare_rows", "cpu-µs/task"}, "≤ 60 µs",
+	},
+	{
+		"written to disk for a create", "a bare row each in the same groups",
+		side{sqlite + "Create/64", "written-B/task"}, side{sqlite + "Create/64_bare_rows", "written-B/task"}, "≤ 6,000 B",
+	},
 	{
 		"SQLite: nearest 10 with their records", "the index alone",
 		side{sqlite + "Nearest/records", "ns/op"}, side{sqlite + "Nearest/index", "ns/op"}, "",
