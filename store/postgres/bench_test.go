@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -196,6 +197,7 @@ func (r *raw[T]) run() {
 		for _, c := range list {
 			c.done <- err
 		}
+		runtime.Gosched() // as the store does
 	}
 }
 

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -181,6 +182,7 @@ func (g *committer) run(s *Store) {
 			return
 		}
 		g.commit(s, list, lockWaitOfGroup)
+		runtime.Gosched() // as for fixes
 	}
 }
 

@@ -318,7 +318,7 @@ func TestPlansOfGroup(t *testing.T) {
 		return nil
 	})
 	updates := 0
-	for _, q := range plannedForGood(sent, "UPDATE tracking.tasks") {
+	for _, q := range plannedForGood(sent, "UPDATE tracking.tasks t") {
 		if updates++; q {
 			t.Error("tasks are updated by a plan that is kept")
 		}

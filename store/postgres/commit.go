@@ -454,15 +454,7 @@ func (l *locked) putRows() error {
 
 // putTasks queues the tasks that are new, or those that replace one.
 func (l *locked) putTasks(insert bool) error {
-	var list []*tracking.Task
-	var given []*tracking.Given
-	for _, c := range l.changes {
-		for i := range c.cs.Tasks {
-			if t := &c.cs.Tasks[i]; t.Version == 0 == insert {
-				list, given = append(list, t), append(given, &c.written.Tasks[i])
-			}
-		}
-	}
+	list, given := l.tasksToPut(insert)
 	switch {
 	case insert && l.store.tx != nil:
 		return l.writeTasks(insertTasksWithin, l.app, list, given)
@@ -470,6 +462,18 @@ func (l *locked) putTasks(insert bool) error {
 		return l.writeTasks(insertTasks, l.app, list, given)
 	}
 	return l.writeTasks(updateTasks, l.app, list, given)
+}
+
+// tasksToPut are the tasks that are new, or those that replace one, and what is given to each.
+func (l *locked) tasksToPut(insert bool) (list []*tracking.Task, given []*tracking.Given) {
+	for _, c := range l.changes {
+		for i := range c.cs.Tasks {
+			if t := &c.cs.Tasks[i]; t.Version == 0 == insert {
+				list, given = append(list, t), append(given, &c.written.Tasks[i])
+			}
+		}
+	}
+	return list, given
 }
 
 // putOthers queues the trips, drivers and keys that are new, or those that replace one.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"time"
@@ -124,6 +125,7 @@ func (g *recorder) run(s *Store) {
 			delete(g.flying, r.key)
 		}
 		g.mu.Unlock()
+		runtime.Gosched() // who was answered may have more to say: the next group is larger then
 	}
 }
 

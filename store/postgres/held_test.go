@@ -230,3 +230,51 @@ func sweepsPass(t *testing.T, s *shop) {
 	h.end(t, h.commit)
 	hearsLate(hers.ID)
 }
+
+// A task is made anew while somebody deletes the one that had its id: it waits for him, and gets a version
+// that none of the id has had.
+func TestFreshTaskWaitsForDeletion(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s := open(t, url, nil)
+	defer s.Close()
+	for _, id := range []string{"old", "other"} {
+		if _, err := s.Commit(t.Context(), app, newTask(id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	deletes, watcher := connect(t, url), connect(t, url)
+	execute(t, deletes, "BEGIN")
+	execute(t, deletes, "DELETE FROM tracking.tasks WHERE id = 'old'")
+	execute(t, deletes, "UPDATE tracking.apps SET last_version = 7")
+	cs := newTask("old")
+	cs.Tasks = append(newTask("new").Tasks, cs.Tasks...)
+	cs.Events = nil
+	type answer struct {
+		w   tracking.Written
+		err error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		w, err := s.Commit(t.Context(), app, cs)
+		done <- answer{w, err}
+	}()
+	for waits := false; !waits; {
+		const waiting = `SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+			WHERE NOT granted AND locktype = 'transactionid' AND datname = current_database())`
+		if err := watcher.QueryRow(t.Context(), waiting).Scan(&waits); err != nil {
+			t.Fatal(err)
+		}
+	}
+	execute(t, deletes, "COMMIT")
+	a := <-done
+	if a.err != nil {
+		t.Fatal(a.err)
+	}
+	for i, g := range a.w.Tasks {
+		task, err := s.Task(t.Context(), app, cs.Tasks[i].ID)
+		if err != nil || g.Version != 8 || task.Version != 8 || task.Seq != g.Seq {
+			t.Errorf("%s: given %+v, kept version %d, seq %d, error %v", cs.Tasks[i].ID, g, task.Version, task.Seq, err)
+		}
+	}
+}

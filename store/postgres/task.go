@@ -91,23 +91,36 @@ func (x *tx) writeTasks(sql string, app int32, list []*tracking.Task, given []*t
 		return nil
 	}
 	values := make([][]any, len(list))
-	of := make(map[string]*tracking.Given, len(list))
 	for i, t := range list {
 		v, err := taskValues(t)
 		if err != nil {
 			return err
 		}
-		values[i], of[string(t.ID)] = v, given[i]
+		values[i] = v
 	}
+	x.givingTasks(list, given, sql, append([]any{app}, columns(values)...)...)
+	return nil
+}
+
+// givingTasks adds a statement that writes some of the tasks and returns what that has given each.
+func (x *tx) givingTasks(list []*tracking.Task, given []*tracking.Given, sql string, args ...any) {
 	type row struct {
 		id string
 		tracking.Given
 	}
-	queueEach(x, func(r row) { *of[r.id] = r.Given }, func(found pgx.CollectableRow) (r row, err error) {
+	var of map[string]*tracking.Given
+	queueEach(x, func(r row) {
+		if of == nil {
+			of = make(map[string]*tracking.Given, len(list))
+			for i, t := range list {
+				of[string(t.ID)] = given[i]
+			}
+		}
+		*of[r.id] = r.Given
+	}, func(found pgx.CollectableRow) (r row, err error) {
 		err = found.Scan(&r.id, &r.Seq, &r.Version)
 		return r, err
-	}, sql, append([]any{app}, columns(values)...)...)
-	return nil
+	}, sql, args...)
 }
 
 // appTask is a task of some application.
