@@ -60,9 +60,7 @@ func (x *tx) deleteTask(app int64, t *tracking.Task) error {
 	if err != nil {
 		return err
 	}
-	if err := x.putTerms(app, old.Place, &was, &tracking.Task{}); err != nil {
-		return err
-	}
+	x.putTerms(app, old.Place, &was, &tracking.Task{})
 	if err := x.exec(deleteTask, old.Seq); err != nil {
 		return err
 	}

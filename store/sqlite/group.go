@@ -97,6 +97,9 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 	if err := x.fill(g); err != nil {
 		return err
 	}
+	if err := x.writeTerms(); err != nil {
+		return err
+	}
 	moves, err := x.moves()
 	if err != nil {
 		return err

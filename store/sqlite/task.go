@@ -152,9 +152,7 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given
 			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place)...)
 		if err == nil {
 			x.waits(app, t, false, t.CreatedAt, seq)
-			if err := x.putTerms(app, place, nil, &kept); err != nil {
-				return g, err
-			}
+			x.putTerms(app, place, nil, &kept)
 		}
 		err = x.inserted(err, tracking.KindTask, string(t.ID), "key", selectTaskExists, app)
 		return tracking.Given{Seq: seq, Version: first}, err
@@ -196,7 +194,8 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given
 	if err != nil {
 		return g, err
 	}
-	return tracking.Given{Seq: old.Seq, Version: old.Version + 1}, x.putTerms(app, old.Place, &was, &kept)
+	x.putTerms(app, old.Place, &was, &kept)
+	return tracking.Given{Seq: old.Seq, Version: old.Version + 1}, nil
 }
 
 const (

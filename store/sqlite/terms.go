@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -56,20 +58,39 @@ func joined(app int64, list []string, between string) string {
 	return b.String()
 }
 
-// putTerms keeps what a task is found by; before is what it was, nil of a new one.
-func (x *tx) putTerms(app, place int64, before, after *tracking.Task) error {
-	if before != nil {
-		if rows.SameTerms(before, after) {
-			return nil
-		}
-		if old := terms(app, before); old != "" {
-			if err := x.exec(deleteTerms, place, old); err != nil {
-				return err
-			}
+// termsChange is what the table is to be told of a task.
+type termsChange struct {
+	place int64
+	query string // insertTerms or deleteTerms
+	terms string
+}
+
+// putTerms keeps what a task is found by, when the group ends; before is what it was, nil of a new
+// one.
+func (x *tx) putTerms(app, place int64, before, after *tracking.Task) {
+	put := func(query string, t *tracking.Task) {
+		if list := terms(app, t); list != "" {
+			x.terms, x.dirty = append(x.terms, termsChange{place, query, list}), true
 		}
 	}
-	if list := terms(app, after); list != "" {
-		return x.exec(insertTerms, place, list)
+	if before != nil {
+		if rows.SameTerms(before, after) {
+			return
+		}
+		put(deleteTerms, before)
+	}
+	put(insertTerms, after)
+}
+
+// writeTerms tells the table what the group has changed. FTS5 writes out what it was told as a segment
+// of its own, to be merged later, at each savepoint and where a rowid does not follow the last: so all
+// is told at the end, in order. (Measured: a third of what a create costs, and most of its bytes.)
+func (x *tx) writeTerms() error {
+	slices.SortStableFunc(x.terms, func(a, b termsChange) int { return cmp.Compare(a.place, b.place) })
+	for _, c := range x.terms {
+		if err := x.exec(c.query, c.place, c.terms); err != nil {
+			return err
+		}
 	}
 	return nil
 }

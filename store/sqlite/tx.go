@@ -14,12 +14,13 @@ import (
 type tx struct {
 	*writer
 	newApps map[tracking.AppID]int64
-	touched map[driverKey]struct{} // drivers whose entry in the index may change
-	mine    []driverKey            // of these, the current job's
-	waiting []wait                 // tasks that began or ended to wait, or wait for something else
-	earlier int                    // of these, those of the jobs before
-	myApps  []tracking.AppID       // given a number by the current job
-	dirty   bool                   // the current job has written something
+	touched map[driverKey]struct{}       // drivers whose entry in the index may change
+	mine    []driverKey                  // of these, the current job's
+	waiting []wait                       // tasks that began or ended to wait, or wait for something else
+	terms   []termsChange                // what tasks are found by, to be written at the end
+	earlier struct{ waiting, terms int } // of these, those of the jobs before
+	myApps  []tracking.AppID             // given a number by the current job
+	dirty   bool                         // the current job has written something
 }
 
 // runJob runs one job, and undoes what a failed one has written. A fatal error is the whole
@@ -31,7 +32,8 @@ func (x *tx) runJob(j *job) (err error, fatal bool) {
 		return context.Canceled, false
 	}
 	j.state = claimed
-	x.mine, x.myApps, x.dirty, x.earlier = x.mine[:0], x.myApps[:0], false, len(x.waiting)
+	x.mine, x.myApps, x.dirty = x.mine[:0], x.myApps[:0], false
+	x.earlier.waiting, x.earlier.terms = len(x.waiting), len(x.terms)
 	if j.atom {
 		if err := x.exec("SAVEPOINT job"); err != nil {
 			return err, true
@@ -65,7 +67,7 @@ func (x *tx) undo() error {
 	for _, k := range x.mine {
 		x.drivers.drop(k)
 	}
-	x.waiting = x.waiting[:x.earlier]
+	x.waiting, x.terms = x.waiting[:x.earlier.waiting], x.terms[:x.earlier.terms]
 	for _, app := range x.myApps {
 		delete(x.newApps, app)
 	}
