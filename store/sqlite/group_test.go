@@ -212,3 +212,59 @@ func BenchmarkCommitBesideBatches(b *testing.B) {
 	close(stop)
 	phones.Wait()
 }
+
+// TestFoundAfterGroup makes, changes and deletes tasks in one transaction, where one takes the place of
+// another in the order of creation: each is found by what it is in the end, and by nothing else.
+func TestFoundAfterGroup(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	commitOne(t, s, "first") // so that the application is there
+	before := len(g.since(0))
+	task := func(id tracking.TaskID, version int64, order string) tracking.Task {
+		return tracking.Task{ID: id, Version: version, OrderID: order, CreatedAt: start}
+	}
+	release := holdLock(t, path)
+	var wg sync.WaitGroup
+	for i, change := range []struct {
+		cs      *tracking.Changeset
+		refused bool
+	}{
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 0, "alpha")}}},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("b", 0, "beta")},
+			Drivers: []tracking.Driver{{ID: "nobody", Version: 7}}}, refused: true},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("c", 0, "gamma")}}},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 1, "delta")}}},
+		{cs: &tracking.Changeset{DeleteTasks: []tracking.Task{task("c", 1, "")}}},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("d", 0, "epsilon")}}},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 2, "zeta")}}},
+	} {
+		wg.Go(func() {
+			if _, err := s.Commit(t.Context(), app, change.cs); (err != nil) != change.refused {
+				t.Errorf("change %d: %v", i, err)
+			}
+		})
+		waitFor(t, s, i+1)
+	}
+	release()
+	wg.Wait()
+	if got := g.since(before); len(got) != 1 {
+		t.Fatalf("the transactions are %q, want one", got)
+	}
+	for order, want := range map[string]tracking.TaskID{
+		"alpha": "", "beta": "", "gamma": "", "delta": "", "epsilon": "d", "zeta": "a",
+	} {
+		list, _, err := s.Tasks(t.Context(), app, tracking.TaskFilter{Query: order, Page: tracking.Page{Limit: 10}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got tracking.TaskID
+		for _, task := range list {
+			got += task.ID
+		}
+		if got != want {
+			t.Errorf("%s finds %q, want %q", order, got, want)
+		}
+	}
+}
