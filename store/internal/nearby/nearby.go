@@ -87,7 +87,8 @@ type Index struct {
 	// hints holds, for each kind of query, the radius in metres (as float bits) in which the last
 	// one would have found one driver on average.
 	hints   [numHints]atomic.Uint64
-	scratch sync.Pool // of *search
+	asked   [64]atomic.Pointer[asking] // by place
+	scratch sync.Pool                  // of *search
 }
 
 // Kinds of queries that have a hint of their own, because they look into different crowds. Offers

@@ -495,6 +495,55 @@ func TestManyPagesInOnePlace(t *testing.T) {
 	}
 }
 
+// Where all tasks are at one place, those who are nearest there are taken one after the other, and some
+// come back: the hole that grows and fills costs no answer its exactness, near a pole and at the seam
+// either.
+func TestTakenOneByOne(t *testing.T) {
+	const n = 1200
+	for _, at := range []tracking.LngLat{
+		{Lng: 80.25, Lat: 13.25}, {Lng: 25, Lat: 78}, {Lng: 179.98, Lat: -17}, {Lng: 5, Lat: 89.9},
+	} {
+		r := rand.New(rand.NewPCG(4, 4))
+		var x nearby.Index
+		ref := reference{}
+		put := func(id tracking.DriverID, p tracking.LngLat, taken bool) {
+			d := tracking.Driver{
+				ID: id, Available: true, Position: tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: p, Time: epoch}},
+			}
+			if taken {
+				d.Route = route(1)
+			}
+			x.Put(d)
+			ref[id] = d
+		}
+		for i := range n {
+			put(driverID(i), tracking.LngLat{
+				Lng: math.Remainder(at.Lng+r.Float64()-0.5, 360), Lat: min(90, at.Lat+(r.Float64()-0.5)/4),
+			}, false)
+		}
+		var taken []tracking.DriverID
+		for i := range 700 {
+			o := tracking.Offer{At: at, MaxOpen: 1, Limit: []int{3, 12, 1, 3}[r.IntN(4)]}
+			if r.IntN(20) == 0 {
+				o.Within = 100 * math.Pow(300, r.Float64())
+			}
+			want := ref.offers(o)
+			if diff := gocmp.Diff(want, x.Offers(o, nil)); diff != "" {
+				t.Fatalf("about %v, after %d (-want +got):\n%s", at, i, diff)
+			}
+			if len(want) == 0 {
+				continue
+			}
+			put(want[0].ID, want[0].At, true)
+			taken = append(taken, want[0].ID)
+			if back := i % 300; back >= 280 { // mostly the first, who are nearest
+				put(taken[0], ref[taken[0]].Position.Fix.LngLat, false)
+				taken = taken[1:]
+			}
+		}
+	}
+}
+
 // A circle that touches the seam, a pole, or half the Earth must not lose the driver on its edge.
 func TestOnTheEdge(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 6))

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/cover"
@@ -185,7 +186,12 @@ func (x *Index) circles(s *search, farthest float64, total int) {
 	if one == 0 {
 		one = firstTry
 	}
-	r := min(one*math.Sqrt(float64(aim)), farthest)
+	hollow, r := 0.0, min(one*math.Sqrt(float64(aim)), farthest)
+	asked := x.askedAbout(s)
+	if was := asked.Load(); was != nil && was.at == s.at && was.hint == s.hint {
+		hollow = was.nearest
+		r = min(wider(hollow, was.last, math.Sqrt(float64(aim)/float64(was.n))), farthest)
+	}
 	for {
 		s.begin(r)
 		all := s.circle(r)
@@ -194,16 +200,38 @@ func (x *Index) circles(s *search, farthest float64, total int) {
 		case !all:
 			r = radius(s.bound)
 		case n < s.k && r < farthest && s.seen < total:
-			r = min(farthest, r*growth(aim, n))
+			r, hollow = min(farthest, wider(hollow, r, growth(aim, n))), hollow/2 // it may have been wrong
 		default:
 			if n >= s.k {
+				last := radius(s.found[n-1].square)
 				// halfway from the last one, as k drivers tell a density only roughly
-				now := radius(s.found[n-1].square) / math.Sqrt(float64(n))
-				x.hints[s.hint].Store(math.Float64bits(max((one+now)/2, 1e-3)))
+				x.hints[s.hint].Store(math.Float64bits(max((one+last/math.Sqrt(float64(n)))/2, 1e-3)))
+				asked.Store(&asking{s.at, s.hint, n, math.Sqrt(s.found[0].square) * tracking.EarthRadius, last})
 			}
 			return
 		}
 	}
+}
+
+// asking is what a query found at a place without a page. Whoever asks there again, as a depot does
+// all the time, mostly finds those who are nearest farther and farther away, as they are taken, and
+// all about as far: so the next radius is reckoned from the nearest one on, not from the place.
+type asking struct {
+	at            tracking.LngLat
+	hint, n       int
+	nearest, last float64 // metres to the first and to the n-th, the first not too far
+}
+
+// askedAbout is where the last query like s about its place is kept, or about another one.
+func (x *Index) askedAbout(s *search) *atomic.Pointer[asking] {
+	sum := math.Float64bits(s.at.Lng)*0x9e3779b97f4a7c15 ^ math.Float64bits(s.at.Lat)*0xc2b2ae3d27d4eb4f ^ uint64(s.hint)
+	return &x.asked[(sum^sum>>32)%uint64(len(x.asked))]
+}
+
+// wider is a radius larger than r, which is grown by a factor beyond the hollow radius.
+func wider(hollow, r, factor float64) float64 {
+	hollow = min(hollow, r)
+	return max(math.Sqrt(hollow*hollow+(r*r-hollow*hollow)*factor*factor), r*(1+1e-6)+1e-3)
 }
 
 // growth says by how much a radius that held only n drivers must grow to hold aim, if they are
@@ -232,7 +260,8 @@ type search struct {
 	wide  float64
 	aside cover.Box // pages there have been looked at …
 	twice bool      // … if this is set
-	over  bool      // the circle was much too wide, and the search was broken off
+	flat  flat
+	over  bool // the circle was much too wide, and the search was broken off
 
 	found   []candidate
 	sorted  int // so many of found stand in order, all of them kept
@@ -297,6 +326,7 @@ func (s *search) compare(a, b hit) int {
 func (s *search) begin(r float64) {
 	s.bound = straight(r)
 	s.home, s.found, s.sorted, s.next, s.full = nil, s.found[:0], 0, s.k+s.step(), false
+	s.flat = flat{}
 }
 
 // step is how many candidates more are found before those that do not count are let go.
@@ -338,6 +368,7 @@ func (s *search) circle(r float64) (all bool) {
 	boxes, n := cover.Circle(s.at, r)
 	s.pages, s.seen, s.over = 0, 0, false
 	s.wide = line(max(r/2-1e-6, 0)) // so that the next radius is at most half
+	s.flat = flatOf(boxes[:n])
 	for i, b := range boxes[:n] {
 		s.twice, s.aside = i > 0, boxes[0]
 		for j := range s.trees {
@@ -375,7 +406,7 @@ func (s *search) scanAmong(r float64) {
 
 // look looks at a page, and reports whether the search goes on.
 func (s *search) look(min, max [2]float64, p *page) bool {
-	if p == s.home || s.twice && s.aside.Meets(min, max) {
+	if p == s.home || s.twice && s.aside.Meets(min, max) || s.beyond(min, max) {
 		return true
 	}
 	if p.crowd {
@@ -391,6 +422,43 @@ func (s *search) look(min, max [2]float64, p *page) bool {
 	s.pages++
 	s.over = s.pages > manyPages && s.bound < s.wide
 	return !s.over
+}
+
+// flat tells how long a degree of longitude and one of latitude are at least, each as the square of a
+// straight line, where a circle is. The zero flat knows nothing.
+type flat struct{ lng, lat float64 }
+
+// flatOf is for a circle that these boxes hold. It leaves out those that cross ±180°, where a page may
+// be near by its other end, and wide ones.
+func flatOf(boxes []cover.Box) flat {
+	const (
+		degree = math.Pi / 180
+		wide   = 11 // degrees; on half of it the square of an arc and of its chord differ by a thousandth
+	)
+	box := boxes[0]
+	if len(boxes) > 1 || box.Max[0]-box.Min[0] > wide {
+		return flat{}
+	}
+	lat := degree * degree * 0.999
+	narrow := math.Cos(max(-box.Min[1], box.Max[1]) * degree) // no parallel in the box is shorter
+	return flat{lat * narrow * narrow, lat}
+}
+
+// beyond reports whether nobody in a rectangle is within the bound: so most pages in the corners of a
+// circle's box are passed, and many within the circle once there is somebody near.
+func (s *search) beyond(min, max [2]float64) bool {
+	var x, y float64
+	if at := s.at.Lng; at < min[0] {
+		x = min[0] - at
+	} else if at > max[0] {
+		x = at - max[0]
+	}
+	if at := s.at.Lat; at < min[1] {
+		y = min[1] - at
+	} else if at > max[1] {
+		y = at - max[1]
+	}
+	return x*x*s.flat.lng+y*y*s.flat.lat > s.bound
 }
 
 func (s *search) add(c candidate) {
