@@ -225,15 +225,18 @@ func TestFoundAfterGroup(t *testing.T) {
 	task := func(id tracking.TaskID, version int64, order string) tracking.Task {
 		return tracking.Task{ID: id, Version: version, OrderID: order, CreatedAt: start}
 	}
+	made := []tracking.Event{{
+		ID: "once", Type: tracking.EventTaskCreated, RecordedAt: start,
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "a"},
+	}}
 	release := holdLock(t, path)
 	var wg sync.WaitGroup
 	for i, change := range []struct {
 		cs      *tracking.Changeset
 		refused bool
 	}{
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 0, "alpha")}}},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("b", 0, "beta")},
-			Drivers: []tracking.Driver{{ID: "nobody", Version: 7}}}, refused: true},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 0, "alpha")}, Events: made}},
+		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("b", 0, "beta")}, Events: made}, refused: true},
 		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("c", 0, "gamma")}}},
 		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 1, "delta")}}},
 		{cs: &tracking.Changeset{DeleteTasks: []tracking.Task{task("c", 1, "")}}},
