@@ -63,12 +63,13 @@ type subjectRow struct {
 	N       int64
 	LastSeq int64 `db:"last_seq"`
 
-	first int64 // its first event of those that are being appended
+	more  int64 // events of it that are being appended
+	first int64 // the first of them
 }
 
 const (
 	selectSubject = `SELECT n, last_seq FROM subjects WHERE app = ? AND kind = ? AND id = ?`
-	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (?, ?, ?, 0)`
+	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
 	updateSeq     = `UPDATE subjects SET last_seq = ? WHERE n = ?`
 
 	insertEvent = `
@@ -84,20 +85,20 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) error {
 	subjects := map[tracking.Subject]*subjectRow{}
 	for i := range events {
-		e := &events[i]
-		sub := subjects[e.Subject]
+		sub := subjects[events[i].Subject]
 		if sub == nil {
 			sub = new(subjectRow)
-			found, err := x.find(sub, selectSubject, app, e.Subject.Kind, e.Subject.ID)
-			if err != nil {
+			subjects[events[i].Subject] = sub
+		}
+		sub.more++
+	}
+	for i := range events {
+		e := &events[i]
+		sub := subjects[e.Subject]
+		if sub.N == 0 {
+			if err := x.countEvents(app, e, sub); err != nil {
 				return err
 			}
-			if !found {
-				if sub.N, err = x.insert(insertSubject, app, e.Subject.Kind, e.Subject.ID); err != nil {
-					return err
-				}
-			}
-			subjects[e.Subject] = sub
 		}
 		sub.LastSeq++
 		n, err := x.appendEvent(app, e, sub, len(deliver))
@@ -114,9 +115,6 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 		}
 	}
 	for _, sub := range subjects {
-		if err := x.exec(updateSeq, sub.LastSeq, sub.N); err != nil {
-			return err
-		}
 		for _, outbox := range deliver {
 			if err := x.exec(enqueue, sub.N, outbox, app, sub.first, int64(atOnce)); err != nil {
 				return err
@@ -124,6 +122,35 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 		}
 	}
 	return nil
+}
+
+// countEvents finds or makes the row of e's subject, and counts there what is appended.
+func (x *tx) countEvents(app int64, e *tracking.Event, sub *subjectRow) (err error) {
+	kind, id := e.Subject.Kind, e.Subject.ID
+	insert := func() (made int64, err error) {
+		r, err := x.run(insertSubject, app, kind, id, sub.more)
+		if err != nil {
+			return 0, err
+		}
+		if made, err = r.RowsAffected(); made > 0 {
+			sub.N, err = r.LastInsertId()
+		}
+		return made, err
+	}
+	if e.Type == tracking.EventTaskCreated { // its first, as a rule: then one statement is enough
+		if made, err := insert(); err != nil || made > 0 {
+			return err
+		}
+	}
+	found, err := x.find(sub, selectSubject, app, kind, id)
+	switch {
+	case err != nil:
+		return err
+	case found:
+		return x.exec(updateSeq, sub.LastSeq+sub.more, sub.N)
+	}
+	_, err = insert()
+	return err
 }
 
 // appendEvent writes an event with its notices, and returns its number.

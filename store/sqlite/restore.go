@@ -269,7 +269,7 @@ func (x *tx) restoreSubject(app int64, of tracking.Subject, seq int64) (n int64,
 		return 0, err
 	}
 	if !found {
-		if sub.N, err = x.insert(insertSubject, app, of.Kind, of.ID); err != nil {
+		if sub.N, err = x.insert(insertSubject, app, of.Kind, of.ID, 0); err != nil {
 			return 0, err
 		}
 	}
