@@ -98,9 +98,9 @@ func firstError(errs ...error) error {
 }
 
 func jsonHeaders(hd http.Header) {
-	hd.Set("Cache-Control", "no-store")
-	hd.Set("X-Content-Type-Options", "nosniff")
-	hd.Set("Content-Type", "application/json; charset=utf-8")
+	// as Set does, in one piece of memory
+	v := []string{"no-store", "nosniff", "application/json; charset=utf-8"}
+	hd["Cache-Control"], hd["X-Content-Type-Options"], hd["Content-Type"] = v[0:1:1], v[1:2:2], v[2:3:3]
 }
 
 // writeBody sends a whole answer within the time for one write.

@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -33,17 +34,15 @@ const (
 var errBodyBroken = errors.New("the body did not arrive")
 
 // readBody reads the whole body, at most limit bytes of it.
-func readBody(r *request, limit int64) ([]byte, error) {
-	tooLarge := &tracking.Error{
-		Code: tracking.ErrTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", limit),
-	}
+func readBody(r *request, limit int64) ([]byte, error) { return readInto(new(bytes.Buffer), r, limit) }
+
+func readInto(b *bytes.Buffer, r *request, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
-		return nil, tooLarge
+		return nil, tooLarge(limit)
 	}
 	if r.Body == nil { // not from a server of net/http's
 		return nil, nil
 	}
-	var b bytes.Buffer
 	_, err := b.ReadFrom(http.MaxBytesReader(r.w, r.Body, limit))
 	if err == nil && r.still != nil && r.ContentLength != 0 { // it may have been on its way for long
 		err := r.still()
@@ -53,7 +52,7 @@ func readBody(r *request, limit int64) ([]byte, error) {
 		return b.Bytes(), nil
 	}
 	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
-		return nil, tooLarge
+		return nil, tooLarge(limit)
 	}
 	message := "The body ended too early."
 	if timeout, ok := errors.AsType[interface {
@@ -65,6 +64,23 @@ func readBody(r *request, limit int64) ([]byte, error) {
 		message = "The body could not be read."
 	}
 	return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: message, Err: errors.Join(errBodyBroken, err)}
+}
+
+func tooLarge(limit int64) error {
+	return &tracking.Error{
+		Code: tracking.ErrTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", limit),
+	}
+}
+
+// bodies are the buffers of JSON bodies that have been answered, but for large ones.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// release lets the next call have the body's buffer. What was read of it are copies.
+func (r *request) release() {
+	if r.body != nil && r.body.Cap() <= largeBuffer {
+		r.body.Reset()
+		bodies.Put(r.body)
+	}
 }
 
 // How many times the usual time the body of a phone may take: a minute for fixes by default, and as
@@ -90,6 +106,9 @@ func mediaType(r *request) (string, map[string]string, error) {
 	v := r.Header.Values("Content-Type")
 	if len(v) == 0 || len(v) == 1 && v[0] == "" {
 		return "", nil, nil
+	}
+	if len(v) == 1 && v[0] == typeJSON { // the usual one, without the map of its parameters
+		return typeJSON, nil, nil
 	}
 	typ, params, err := mime.ParseMediaType(v[0])
 	if cs, ok := params["charset"]; err != nil || len(v) > 1 || ok && !strings.EqualFold(cs, "utf-8") {
@@ -171,7 +190,8 @@ func (r *request) json(limit int64, optional bool) ([]byte, error) {
 		return nil, err
 	}
 	// A length below 0 is not known: the body may still be empty, and then its type is nothing's.
-	b, readErr := readBody(r, limit)
+	r.body = bodies.Get().(*bytes.Buffer)
+	b, readErr := readInto(r.body, r, limit)
 	switch {
 	case readErr != nil:
 		return nil, readErr

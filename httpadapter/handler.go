@@ -1,13 +1,15 @@
 package httpadapter
 
 import (
+	"bytes"
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -227,6 +229,7 @@ type Handler struct {
 	svc    *tracking.Service
 	opts   Options
 	table  map[int][]*route // by the number of path segments
+	fixed  map[call]match
 	feeds  feeds
 	told   liveCache
 	unread unreadLog
@@ -279,9 +282,11 @@ func New(svc *tracking.Service, opts *Options) (*Handler, error) {
 	h.feeds.open, h.feeds.log = map[string]*feed{}, o.Logger
 	h.told.of = map[liveKey][]byte{}
 	for _, rt := range h.routes() {
+		rt.name = rt.method + " " + o.Prefix + rt.pattern
 		rt.segments = strings.Split(rt.pattern[1:], "/")
 		h.table[len(rt.segments)] = append(h.table[len(rt.segments)], &rt)
 	}
+	h.fixed = h.fixedRoutes()
 	return h, nil
 }
 
@@ -322,6 +327,7 @@ type request struct {
 	caller  Principal         // on an application's routes
 	refused error             // … and what Options.Authenticate has said, if not who it is
 	still   func() error      // on a driver's routes: looks again whose the token is
+	body    *bytes.Buffer     // what has been read of it, if the handler keeps nothing of that
 }
 
 func (r *request) taskID() tracking.TaskID { return tracking.TaskID(r.path["task_id"]) }
@@ -330,8 +336,12 @@ func (r *request) tripID() tracking.TripID { return tracking.TripID(r.path["trip
 // ServeHTTP answers one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	start := time.Now()
-	r := &request{Request: hr, w: w, id: requestID(hr), svc: h.svc}
-	rec := &recorder{ResponseWriter: w}
+	both := struct { // in one piece of memory
+		request
+		recorder
+	}{request{Request: hr, w: w, id: requestID(hr), svc: h.svc}, recorder{ResponseWriter: w}}
+	r, rec := &both.request, &both.recorder
+	defer r.release()
 	w.Header().Set(requestIDHeader, r.id)
 	var cause error
 	defer func() {
@@ -381,7 +391,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 	}
 	r.route = found
 	// Whoever wraps the handler counts and names requests by it, as by that of an http.ServeMux.
-	r.Pattern = found.method + " " + h.opts.Prefix + found.pattern
+	r.Pattern = found.name
 
 	if found.lenient {
 		w.Header().Set("X-Robots-Tag", "noindex, nofollow")
@@ -487,7 +497,7 @@ func requestID(r *http.Request) string {
 
 func newRequestID() string {
 	var b [8]byte
-	rand.Read(b[:]) // never fails: see crypto/rand
+	binary.BigEndian.PutUint64(b[:], rand.Uint64()) // no secret: it names a line of the log
 	return hex.EncodeToString(b[:])
 }
 

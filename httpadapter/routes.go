@@ -27,6 +27,7 @@ type route struct {
 	lenient  bool      // the query is the handler's own business
 	front    bool      // a file of the web front ends, which is no part of the interface
 	segments []string
+	name     string // as that of an http.ServeMux
 }
 
 // routes is the whole interface.
@@ -175,15 +176,50 @@ func (h *Handler) routes() []route {
 	return list
 }
 
+// call is what a route is found by; match is what is found.
+type (
+	call  struct{ method, path string }
+	match struct{ found, path *route }
+)
+
+// fixedRoutes is what match finds for paths without names in braces, which most calls have: there it
+// compares them all.
+func (h *Handler) fixedRoutes() map[call]match {
+	fixed := map[call]match{}
+	for _, rts := range h.table {
+		for _, rt := range rts {
+			if strings.Contains(rt.pattern, "{") {
+				continue
+			}
+			as := call{rt.method, h.opts.Prefix + rt.pattern}
+			r := &request{Request: &http.Request{Method: as.method, URL: &url.URL{Path: as.path}}}
+			if found, path := h.compare(r, as.method); found == rt {
+				fixed[as] = match{found, path}
+			}
+		}
+	}
+	return fixed
+}
+
 // match finds the route of a call and fills in the request's path values. Path is a route of the
 // same path, whatever the call's method; nil: there is no such path. Paths are compared segment by
 // segment and as they came: none is cleaned, and nothing is redirected.
 func (h *Handler) match(r *request) (found, path *route) {
-	segments := h.segments(r)
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
+	if r.URL.RawPath == "" {
+		if m, ok := h.fixed[call{method, r.URL.Path}]; ok {
+			return m.found, m.path
+		}
+	}
+	return h.compare(r, method)
+}
+
+// compare is match without the fixed routes.
+func (h *Handler) compare(r *request, method string) (found, path *route) {
+	segments := h.segments(r)
 	var wild bool
 	for _, rt := range h.table[len(segments)] {
 		values, ok := rt.match(segments)

@@ -30,12 +30,17 @@ func ParseForm(body string) (Query, error) { return parseParams(body, "form") }
 
 func parseParams(raw, what string) (Query, error) {
 	q := Query{err: new(*tracking.Error)}
-	malformed := &tracking.Error{
-		Code:    tracking.ErrInvalid,
-		Message: "The " + what + " is malformed: it holds a semicolon or an incomplete % escape.",
+	if raw == "" {
+		return q, nil
+	}
+	malformed := func() error {
+		return &tracking.Error{
+			Code:    tracking.ErrInvalid,
+			Message: "The " + what + " is malformed: it holds a semicolon or an incomplete % escape.",
+		}
 	}
 	if strings.Contains(raw, ";") {
-		return q, malformed
+		return q, malformed()
 	}
 	var seen keySet
 	q.params = make([]param, 0, min(strings.Count(raw, "&")+1, 16))
@@ -47,7 +52,7 @@ func parseParams(raw, what string) (Query, error) {
 		name, err1 := url.QueryUnescape(name)
 		value, err2 := url.QueryUnescape(value)
 		if err1 != nil || err2 != nil {
-			return q, malformed
+			return q, malformed()
 		}
 		if seen.add(name) {
 			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
