@@ -10,6 +10,7 @@
 package strict
 
 import (
+	"bytes"
 	"math"
 	"slices"
 	"strconv"
@@ -25,7 +26,7 @@ const MaxDepth = 32
 // member is one member of an object. The value is kept as the bytes it came in, without space
 // around it.
 type member struct {
-	key string
+	key []byte // without its escapes
 	raw span
 }
 
@@ -46,7 +47,8 @@ const (
 // document is a JSON text that was found to be well formed.
 type document struct {
 	b      []byte
-	faults []fault // in order of their place
+	faults []fault  // in order of their place
+	spare  []member // behind its length is room for those of the objects that come
 }
 
 // syntaxError says that the text is no JSON at all. Its place tells the caller where to look
@@ -73,7 +75,7 @@ func parse(b []byte) (*document, *tracking.Error) {
 		return nil, syntaxError(p.i, "there is something after the end of the value")
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return a.at - b.at })
-	return &document{b, p.faults}, nil
+	return &document{b: b, faults: p.faults}, nil
 }
 
 type parser struct {
@@ -151,11 +153,13 @@ func (p *parser) object(depth int) *tracking.Error {
 		if p.peek() != '"' {
 			return p.unexpected()
 		}
-		key, err := p.text()
+		key := span{from: p.i}
+		plain, err := p.text()
 		if err != nil {
 			return err
 		}
-		if keys.add(key) {
+		key.to = p.i
+		if keys.add(p.b, key, plain) {
 			p.faults = append(p.faults, fault{start, repeatedKey})
 		}
 		p.space()
@@ -248,43 +252,66 @@ func (p *parser) number() *tracking.Error {
 	return nil
 }
 
-// text reads a string. A lone surrogate is noted as a fault and read as U+FFFD.
-func (p *parser) text() (string, *tracking.Error) {
+// text checks a string, and tells whether it is plain, without escapes. A lone surrogate is noted as
+// a fault.
+func (p *parser) text() (plain bool, err *tracking.Error) {
 	start := p.i
-	p.i++
-	plain := p.i
-	var out []byte // what was read before plain, once there is an escape
-	for p.i < len(p.b) {
+	plain = true
+	for p.i++; p.i < len(p.b); {
 		switch c := p.b[p.i]; {
 		case c == '"':
-			rest := p.b[plain:p.i]
 			p.i++
-			if out == nil {
-				return string(rest), nil
-			}
-			return string(append(out, rest...)), nil
+			return plain, nil
 		case c < ' ':
-			return "", syntaxError(p.i, "there is an unescaped control character in a text")
+			return false, syntaxError(p.i, "there is an unescaped control character in a text")
 		case c == '\\':
-			out = append(out, p.b[plain:p.i]...)
+			plain = false
 			p.i++
-			r, ok := p.escape()
+			r, ok := p.character()
 			if !ok {
-				return "", p.unexpected()
+				return false, p.unexpected()
 			}
-			if utf16.IsSurrogate(r) {
-				r = p.lowSurrogate(r)
-				if r == utf8.RuneError {
-					p.faults = append(p.faults, fault{start, loneSurrogate})
-				}
+			if r == loneRune {
+				p.faults = append(p.faults, fault{start, loneSurrogate})
 			}
-			out = utf8.AppendRune(out, r)
-			plain = p.i
 		default:
 			p.i++
 		}
 	}
-	return "", p.unexpected()
+	return false, p.unexpected()
+}
+
+// unescaped is what a string stands for that is known to be well formed, without its quotes. A lone
+// surrogate is read as U+FFFD.
+func unescaped(b []byte) []byte {
+	if bytes.IndexByte(b, '\\') < 0 {
+		return b
+	}
+	var out []byte
+	p := parser{b: b}
+	for p.i < len(b) {
+		if c := b[p.i]; c != '\\' {
+			out = append(out, c)
+			p.i++
+			continue
+		}
+		p.i++
+		r, _ := p.character()
+		out = utf8.AppendRune(out, r) // U+FFFD of a loneRune
+	}
+	return out
+}
+
+// loneRune stands for half of a surrogate pair.
+const loneRune rune = -1
+
+// character reads what follows a backslash, both halves of a surrogate pair together.
+func (p *parser) character() (rune, bool) {
+	r, ok := p.escape()
+	if ok && utf16.IsSurrogate(r) {
+		r = p.lowSurrogate(r)
+	}
+	return r, ok
 }
 
 // escape reads what follows a backslash. A surrogate is returned as it is.
@@ -333,7 +360,7 @@ func (p *parser) hex4() (rune, bool) {
 }
 
 // lowSurrogate joins a high surrogate with the low one after it. Anything else stays where it is,
-// and the result is utf8.RuneError.
+// and the result is loneRune.
 func (p *parser) lowSurrogate(high rune) rune {
 	if p.i+1 < len(p.b) && p.b[p.i] == '\\' && p.b[p.i+1] == 'u' {
 		ahead := parser{b: p.b, i: p.i + 2}
@@ -344,40 +371,42 @@ func (p *parser) lowSurrogate(high rune) rune {
 			}
 		}
 	}
-	return utf8.RuneError
+	return loneRune
 }
 
-// keySet finds repeated keys. Objects are small as a rule, so that a map is made only for a large
-// one.
+// keySet finds repeated keys. Objects are small and their keys plain as a rule, so that a map is made
+// only for others.
 type keySet struct {
-	few  []string
+	n    int
+	few  [16]span
 	many map[string]struct{}
 }
 
-// add reports whether the key was there already.
-func (s *keySet) add(key string) bool {
-	if s.many == nil {
-		for _, k := range s.few {
-			if k == key {
+// add reports whether the key, in its quotes, was there already.
+func (s *keySet) add(b []byte, key span, plain bool) bool {
+	key = span{key.from + 1, key.to - 1}
+	text := b[key.from:key.to]
+	if s.many == nil && plain && s.n < len(s.few) {
+		for _, k := range s.few[:s.n] {
+			if bytes.Equal(b[k.from:k.to], text) {
 				return true
 			}
 		}
-		if s.few == nil {
-			s.few = make([]string, 0, 8)
-		}
-		s.few = append(s.few, key)
-		if len(s.few) > 16 {
-			s.many = make(map[string]struct{}, 2*len(s.few))
-			for _, k := range s.few {
-				s.many[k] = struct{}{}
-			}
-		}
+		s.few[s.n] = key
+		s.n++
 		return false
 	}
-	if _, ok := s.many[key]; ok {
+	if s.many == nil {
+		s.many = make(map[string]struct{}, 2*s.n)
+		for _, k := range s.few[:s.n] {
+			s.many[string(b[k.from:k.to])] = struct{}{}
+		}
+	}
+	text = unescaped(text)
+	if _, ok := s.many[string(text)]; ok {
 		return true
 	}
-	s.many[key] = struct{}{}
+	s.many[string(text)] = struct{}{}
 	return false
 }
 
@@ -431,15 +460,22 @@ func (d *document) next(i int) int {
 
 // members lists an object's members in the order they came.
 func (d *document) members(s span) []member {
-	list := make([]member, 0, 8) // few have more
+	const room = 16 // for what a small body holds in all
+	if cap(d.spare)-len(d.spare) < room/2 {
+		d.spare = make([]member, 0, room)
+	}
+	list := d.spare[len(d.spare):]
 	for i := d.next(s.from + 1); d.b[i] != '}'; i = d.next(i) {
 		key := span{i, d.skip(i)}
 		i = d.next(key.to)
 		val := span{i, d.skip(i)}
-		list = append(list, member{d.text(key), val})
+		list = append(list, member{unescaped(d.b[key.from+1 : key.to-1]), val})
 		i = val.to
 	}
-	return list
+	if len(list) <= cap(d.spare)-len(d.spare) { // else it has moved
+		d.spare = d.spare[:len(d.spare)+len(list)]
+	}
+	return list[:len(list):len(list)]
 }
 
 // elements lists an array's elements, at most max of them; more tells whether there are further
@@ -457,11 +493,7 @@ func (d *document) elements(s span, max int) (list []span, more bool) {
 }
 
 // text decodes a string.
-func (d *document) text(s span) string {
-	p := parser{b: d.b, i: s.from}
-	t, _ := p.text()
-	return t
-}
+func (d *document) text(s span) string { return string(unescaped(d.b[s.from+1 : s.to-1])) }
 
 // float decodes a number; not ok when float64 cannot hold it.
 func (d *document) float(s span) (float64, bool) {

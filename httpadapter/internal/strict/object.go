@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -97,12 +98,12 @@ func (o Object) find(name string) (s span, ok bool) {
 	}
 	for _, m := range o.members {
 		switch {
-		case m.key == name && ok:
+		case string(m.key) == name && ok:
 			o.Fail(name, "is given twice")
 			return span{}, false
-		case m.key == name:
+		case string(m.key) == name:
 			s, ok = m.raw, true
-		case strings.EqualFold(m.key, name):
+		case begin(m.key, name) && strings.EqualFold(string(m.key), name):
 			o.Fail(name, "is given with its name in another case")
 			return span{}, false
 		}
@@ -111,6 +112,14 @@ func (o Object) find(name string) (s span, ok bool) {
 		return span{}, false
 	}
 	return s, ok
+}
+
+// begin reports whether two keys may begin with the same letter, whatever its case, which is seen
+// faster than that the whole of them is the same.
+func begin(key []byte, name string) bool {
+	const small = 'a' - 'A'
+	return len(key) == 0 || name == "" || key[0] >= utf8.RuneSelf || name[0] >= utf8.RuneSelf ||
+		key[0]|small == name[0]|small
 }
 
 // text finds a string.
@@ -259,12 +268,20 @@ func (d *document) lngLat(s span) (p tracking.LngLat, ok bool) {
 	if d.b[s.from] != '[' {
 		return p, false
 	}
-	e, more := d.elements(s, 2)
-	if len(e) != 2 || more {
+	i := d.next(s.from + 1)
+	if d.b[i] == ']' {
 		return p, false
 	}
-	lng, ok1 := d.number(e[0])
-	lat, ok2 := d.number(e[1])
+	first := span{i, d.skip(i)}
+	if i = d.next(first.to); d.b[i] == ']' {
+		return p, false
+	}
+	second := span{i, d.skip(i)}
+	if d.b[d.next(second.to)] != ']' {
+		return p, false
+	}
+	lng, ok1 := d.number(first)
+	lat, ok2 := d.number(second)
 	p = tracking.LngLat{Lng: lng, Lat: lat}
 	return p, ok1 && ok2 && p.Valid()
 }
@@ -314,7 +331,8 @@ func (o Object) TextMap(name string) map[string]string {
 	}
 	m := make(map[string]string, len(in.members))
 	for _, e := range in.members {
-		if _, twice := m[e.key]; twice {
+		key := string(e.key)
+		if _, twice := m[key]; twice {
 			o.Fail(name, "gives a key twice")
 			return nil
 		}
@@ -331,11 +349,11 @@ func (o Object) TextMap(name string) map[string]string {
 			return nil
 		}
 		v := o.doc.text(e.raw)
-		if strings.Contains(v, "\x00") || strings.Contains(e.key, "\x00") {
+		if strings.Contains(v, "\x00") || strings.Contains(key, "\x00") {
 			o.Fail(name, "must not hold the character U+0000")
 			return nil
 		}
-		m[e.key] = v
+		m[key] = v
 	}
 	return m
 }

@@ -42,7 +42,7 @@ func parseParams(raw, what string) (Query, error) {
 	if strings.Contains(raw, ";") {
 		return q, malformed()
 	}
-	var seen keySet
+	var many map[string]bool // the names of very many
 	q.params = make([]param, 0, min(strings.Count(raw, "&")+1, 16))
 	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
@@ -54,7 +54,19 @@ func parseParams(raw, what string) (Query, error) {
 		if err1 != nil || err2 != nil {
 			return q, malformed()
 		}
-		if seen.add(name) {
+		if len(q.params) == 16 && many == nil {
+			many = map[string]bool{}
+			for _, p := range q.params {
+				many[p.name] = true
+			}
+		}
+		twice := many[name]
+		if many == nil {
+			_, twice = q.Get(name)
+		} else {
+			many[name] = true
+		}
+		if twice {
 			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
 		}
 		q.params = append(q.params, param{name, value})

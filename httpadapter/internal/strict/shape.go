@@ -320,16 +320,23 @@ func scalar[V any](read func(Object, string) (V, bool), pointer bool) reading {
 			v, ok := read(o, name)
 			if ok {
 				given := v // apart from v, so that what is absent costs no memory
-				*to.Addr().Interface().(**V) = &given
+				*pointerTo[*V](to) = &given
 			}
 			return ok
 		}
 	}
 	return func(o Object, name string, to reflect.Value) bool {
 		v, ok := read(o, name)
-		*to.Addr().Interface().(*V) = v
+		if ok {
+			*pointerTo[V](to) = v
+		}
 		return ok
 	}
+}
+
+func pointerTo[V any](v reflect.Value) *V {
+	p, _ := reflect.TypeAssert[*V](v.Addr())
+	return p
 }
 
 // texts reads a text of whatever string type, which has to be one of the words if there are any.
