@@ -58,6 +58,9 @@ const (
 	releaseTask = `UPDATE tracking.tasks SET key = NULL WHERE app = $1 AND id = $2`
 )
 
+// taskValueCount is how many columns taskValues are.
+var taskValueCount = 3 + strings.Count(taskSet, ",")
+
 // taskValues are the id, the time of creation and the columns of taskSet.
 func taskValues(t *tracking.Task) ([]any, error) {
 	more, err := rows.MoreOf(t)
@@ -65,11 +68,10 @@ func taskValues(t *tracking.Task) ([]any, error) {
 		return nil, err
 	}
 	kept := rows.Task(*t)
-	args := []any{
+	args := append(make([]any, 0, taskValueCount),
 		string(t.ID), t.CreatedAt.UnixMilli(),
-		int(t.Type), string(t.Status), string(t.Outcome), t.Reason, millis(t.Time), t.Notes, t.OrderID,
-	}
-	args = append(append(args, placeValues(t.Pickup)...), placeValues(t.Drop)...)
+		int(t.Type), string(t.Status), string(t.Outcome), t.Reason, millis(t.Time), t.Notes, t.OrderID)
+	args = appendPlace(appendPlace(args, t.Pickup), t.Drop)
 	return append(args, string(t.DriverID), t.Person, t.AutoAssigned, t.Waiting, arrayValue(texts(t.Excluded)),
 		textValue(t.Key), hashValue(t.KeySum), millis(t.GeocodeAt), t.Link.Generation, hashValue(t.Link.Hash),
 		millis(t.Link.MadeAt), millis(t.UpdatedAt), millis(t.AssignedAt), millis(t.StartedAt), millis(t.PickedUpAt),

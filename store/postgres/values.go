@@ -184,7 +184,9 @@ func (r *placeRow) place() *tracking.Place {
 }
 
 // placeValues are the five columns of a place.
-func placeValues(p *tracking.Place) []any {
+func placeValues(p *tracking.Place) []any { return appendPlace(nil, p) }
+
+func appendPlace(values []any, p *tracking.Place) []any {
 	var lng, lat *float64
 	var address, name, mobile *string
 	if p != nil {
@@ -194,7 +196,7 @@ func placeValues(p *tracking.Place) []any {
 			name, mobile = &c.Name, &c.Mobile
 		}
 	}
-	return []any{lng, lat, address, name, mobile}
+	return append(values, lng, lat, address, name, mobile)
 }
 
 // fixRow is a fix that may be missing.
@@ -275,14 +277,27 @@ func arrayValues(names, types string) string {
 // sparse is a column some of whose values may be missing. As all are there mostly, or none is, it
 // spares to send pointers, which are slow to encode, and NULLs.
 type sparse[T any] struct {
+	room    int
+	none    int // how many are missing before the first that is there
 	list    []T
 	missing []int // the places of those that are
 }
 
 // sparseOf has room for so many.
-func sparseOf[T any](n int) sparse[T] { return sparse[T]{list: make([]T, 0, n)} }
+func sparseOf[T any](n int) sparse[T] { return sparse[T]{room: n} }
 
 func (c *sparse[T]) add(v T, there bool) {
+	switch {
+	case c.list != nil:
+	case !there:
+		c.none++
+		return
+	default:
+		c.list = make([]T, c.none, max(c.room, c.none+1))
+		for i := range c.none {
+			c.missing = append(c.missing, i)
+		}
+	}
 	if !there {
 		var none T
 		c.missing, v = append(c.missing, len(c.list)), none
@@ -301,11 +316,8 @@ func (c *sparse[T]) addPointer(v *T) {
 
 // values are the column as the array of a parameter: NULL where all are missing.
 func (c *sparse[T]) values() any {
-	switch len(c.missing) {
-	case 0:
+	if len(c.missing) == 0 {
 		return c.list
-	case len(c.list):
-		return []T(nil)
 	}
 	list := make([]*T, len(c.list))
 	for i := range c.list {
