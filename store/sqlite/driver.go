@@ -94,6 +94,7 @@ type driverState struct {
 	placed     bool          // there is a row of positions
 	oldest     sql.NullInt64 // when the oldest fix was, UTC ms
 	open       []byte        // the newest fixes, packed
+	end        packer        // goes on behind open, where it has that: it need not be unpacked then
 	lastNotice int64
 }
 
@@ -240,7 +241,8 @@ func (x *tx) putDriver(app int64, d *tracking.Driver) (g tracking.Given, err err
 			return g, err
 		}
 	} else {
-		next.placed, next.oldest, next.open, next.lastNotice = old.placed, old.oldest, old.open, old.lastNotice
+		next.placed, next.oldest, next.open, next.end = old.placed, old.oldest, old.open, old.end
+		next.lastNotice = old.lastNotice
 		next.Seq, next.CreatedAt, next.Position = old.Seq, old.CreatedAt, old.Position
 		// One statement, with the indexed columns that have another value: each would cost its
 		// index.

@@ -74,7 +74,7 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 		return tracking.Recorded{}, err
 	}
 	next := *old
-	next.Position, next.open = rec.Driver.Position, log.open
+	next.Position, next.open, next.end = rec.Driver.Position, log.open, log.end
 	if !b.Latest.IsZero() && next.oldest.Int64 > b.Latest.UnixMilli() { // it was forgotten
 		next.oldest = sql.NullInt64{}
 	}

@@ -57,12 +57,13 @@ type fixLog struct {
 	app    int64
 	driver *driverState
 	open   []byte // what the driver's is to be; the bytes are never changed
+	end    packer // see driverState
 }
 
 var _ tracking.FixLog = (*fixLog)(nil)
 
 func (x *tx) fixLog(app int64, d *driverState) *fixLog {
-	return &fixLog{tx: x, app: app, driver: d, open: d.open}
+	return &fixLog{tx: x, app: app, driver: d, open: d.open, end: d.end}
 }
 
 func (l *fixLog) InTrip(t time.Time) (in bool, err error) {
@@ -229,9 +230,11 @@ func (l *fixLog) Put(fixes []tracking.KeptFix) error {
 	if fixes = fixes[late:]; len(fixes) == 0 {
 		return nil
 	}
-	p, err := packBehind(l.open, len(fixes))
-	if err != nil {
-		return err
+	p := l.end
+	if !p.has(l.open) {
+		if p, err = packBehind(l.open, len(fixes)); err != nil {
+			return err
+		}
 	}
 	if len(l.open) > 0 && fixes[0].Time.UnixMilli() < p.at { // it comes between open ones
 		list, err := unpack(l.open)
@@ -246,7 +249,7 @@ func (l *fixLog) Put(fixes []tracking.KeptFix) error {
 		p.add(f)
 	}
 	if len(p.packed) <= openBytes || older == 0 { // one fix with a long event id may be longer
-		l.open = p.packed
+		l.open, l.end = p.packed, p
 		return nil
 	}
 	if older <= blockBytes {

@@ -249,6 +249,11 @@ func packBehind(b []byte, n int) (p packer, err error) {
 	return p, nil
 }
 
+// has reports whether what it has packed is b itself.
+func (p *packer) has(b []byte) bool {
+	return len(b) > 0 && len(b) == len(p.packed) && &b[0] == &p.packed[0]
+}
+
 func (p *packer) add(f tracking.KeptFix) { p.packed = p.append(p.packed, f) }
 
 // packUpTo packs fixes that lie in order of time as long as there is room in limit bytes, but one at
