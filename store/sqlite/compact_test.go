@@ -339,6 +339,27 @@ func TestCompactsByItself(t *testing.T) {
 	step("an hour after that", 1, false)
 }
 
+// TestCompactAfterFailure asks for a compaction in a group whose commit fails: the caller is told so, and
+// nothing is written anew behind his back.
+func TestCompactAfterFailure(t *testing.T) {
+	v := registerVFS(t, "compact-failed")
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{}.WithVFS(v.Name(), "FULL", 1000))
+	defer closeStore(t, s)
+	commitTask(t, s, "a")
+	v.SetFault(once(powervfs.Write, "-wal", codes.SQLITE_FULL))
+	v.Record(true)
+	if err := s.Compact(t.Context()); !errors.Is(err, tracking.ErrUnavailable) {
+		t.Errorf("got error %v, want ErrUnavailable", err)
+	}
+	commitTask(t, s, "b") // behind it
+	v.Record(false)
+	for _, op := range v.Log() {
+		if op.Kind == powervfs.Truncate {
+			t.Errorf("%s was cut: the file has been compacted", op.File)
+		}
+	}
+}
+
 // TestCompactsThoughFixesAge has each purge find something, as where fixes of many drivers come of
 // age all the time: what was erased is removed all the same.
 func TestCompactsThoughFixesAge(t *testing.T) {

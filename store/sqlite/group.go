@@ -53,6 +53,7 @@ func (w *writer) commit() {
 	g := &group{began: time.Now()}
 	if err := w.transact(x, g); err != nil {
 		w.drivers.forget()
+		w.compaction.due, w.compaction.asked = false, nil // who asked is told of the error
 		if stopsWriting(err) {
 			w.store.halt(err)
 		}

@@ -27,7 +27,8 @@
 // any other file.
 //
 // Two versions cannot have one file open, nor can two processes of one version ([ErrInUse]): for an
-// upgrade stop the one and start the other, which takes less than a second. To try a new version
+// upgrade stop the one and start the other, which takes less than a second, and longer where the file
+// has to be brought up to date: as long as it takes to copy it, or to write it anew. To try a new version
 // beside the running one, give it a copy; it should have no notifiers, as it would tell everybody
 // again what the copy has not yet delivered. Programs that have to be replaced without a pause keep
 // their rows in package store/postgres.
