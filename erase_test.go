@@ -551,6 +551,38 @@ func TestEraseFilesFromBefore(t *testing.T) {
 	}
 }
 
+// A purge whose store answers too late has done something all the same: it does not say that nothing is
+// left.
+func TestPurgeAnsweredLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := answersLate{memory.New()}
+		w := newWorldOn(t, store, func(o *tracking.Options) { o.Now, o.KeepTasks = nil, 24*time.Hour })
+		const tasks = 150 // more than one purge takes
+		for range tasks {
+			w.delivery(tracking.OutcomeSucceeded)
+		}
+		time.Sleep(48 * time.Hour)
+		for must(w.Purge(w.ctx))(t).Total() > 0 {
+		}
+		list, _, err := w.Tasks(w.ctx, tracking.TaskFilter{})
+		if len(list) > 0 || err != nil {
+			t.Errorf("a purge found nothing to do, and there are %d tasks left, error %v", len(list), err)
+		}
+	})
+}
+
+// answersLate is a store that deletes several tasks in one step, but answers when nobody waits any more.
+type answersLate struct{ tracking.Store }
+
+func (s answersLate) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	w, err := s.Store.Commit(ctx, app, cs)
+	if len(cs.DeleteTasks) > 1 {
+		<-ctx.Done()
+		return tracking.Written{}, ctx.Err()
+	}
+	return w, err
+}
+
 // A task stays for as long as its next try goes on: its link is the one that the customer has.
 func TestKeepTasksOfANextTry(t *testing.T) {
 	w := newWorld(t, func(o *tracking.Options) { o.KeepTasks = 24 * time.Hour })
