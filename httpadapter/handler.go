@@ -429,10 +429,11 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	if !h.opts.Logger.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{
+	var room [12]slog.Attr
+	attrs := append(room[:0],
 		slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status),
 		slog.Duration("duration", time.Since(start)), slog.Int64("bytes", answer.bytes),
-	}
+	)
 	if client := h.opts.ClientIP(r.Request); client.IsValid() {
 		attrs = append(attrs, slog.String("client", client.String()))
 	}
@@ -461,7 +462,8 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 
 // knownMethod keeps words of the caller's own out of the log.
 func knownMethod(m string) string {
-	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"}, m) {
+	switch m {
+	case "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT":
 		return m
 	}
 	return "other"

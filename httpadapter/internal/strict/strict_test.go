@@ -400,3 +400,30 @@ func TestQueryID(t *testing.T) {
 		}
 	}
 }
+
+// TestManyNames: an object and a query of more names than are looked through one by one.
+func TestManyNames(t *testing.T) {
+	var members, params []string
+	for i := range 40 {
+		members = append(members, `"k`+strconv.Itoa(i)+`":0`)
+		params = append(params, "k"+strconv.Itoa(i)+"=0")
+		object, query := strings.Join(members, ","), strings.Join(params, "&")
+		if o, err := strict.ParseObject([]byte("{" + object + "}")); err != nil || o.Err() != nil {
+			t.Errorf("%d members: %v %v", i+1, err, o.Err())
+		}
+		if _, err := strict.ParseQuery(query); err != nil {
+			t.Errorf("%d parameters: %v", i+1, err)
+		}
+		for _, twice := range []int{0, i} {
+			again := strconv.Itoa(twice)
+			for _, key := range []string{`"k` + again + `"`, `"\u006b` + again + `"`} {
+				if o, err := strict.ParseObject([]byte("{" + object + "," + key + ":1}")); err != nil || o.Err() == nil {
+					t.Errorf("%d members and %s again: %v", i+1, key, err)
+				}
+			}
+			if _, err := strict.ParseQuery(query + "&%6b" + again + "=1"); err == nil {
+				t.Errorf("%d parameters and k%s again: no error", i+1, again)
+			}
+		}
+	}
+}

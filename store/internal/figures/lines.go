@@ -10,6 +10,7 @@ const (
 	adapter  = "./httpadapter Benchmark"
 
 	bare    = adapter + "BesideBare/logging_"
+	logged  = adapter + "BesideUnlogged/"
 	watched = adapter + "Watchers/gzip,_450_points"
 )
 
@@ -134,6 +135,13 @@ var lines = []line{
 	{"HTTP list of 10: processor time", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×CPU-of-bare"}, side{}, "≤ 1.1"},
 	{"HTTP list of 10: rate", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×rate-of-bare"}, side{}, "≥ 0.95"},
 	{"HTTP fix: rate", "a bare handler with encoding/json", side{bare + "off/fix", "×rate-of-bare"}, side{}, "≥ 0.85"},
+	{"HTTP create with request logging: rate", "the same with logging off", side{logged + "create", "×rate-of-unlogged"}, side{}, "≥ 0.85"},
+	{"HTTP get with request logging: rate", "the same with logging off", side{logged + "get", "×rate-of-unlogged"}, side{}, "≥ 0.85"},
+	{
+		"HTTP list of 10 with request logging: rate", "the same with logging off",
+		side{logged + "list_of_10", "×rate-of-unlogged"}, side{}, "≥ 0.85",
+	},
+	{"HTTP fix with request logging: rate", "the same with logging off", side{logged + "fix", "×rate-of-unlogged"}, side{}, "≥ 0.85"},
 	{"10,000 watchers of 1,000 trips, 2,000 fixes a second: an event on the wire", "", side{watched, "B/event"}, side{}, "≤ 250 B"},
 	{"the 99th percentile from a fix to its event", "", side{watched, "p99-ms"}, side{}, "≤ 50 ms"},
 	{"the processor time of an event", "", side{watched, "cpu-µs/event"}, side{}, ""},
