@@ -1342,8 +1342,13 @@ func (p Position) newestOf(t tail, known bool) time.Time {
 
 // show moves a position to fix, with the tail after the newest kept fix.
 func (p Position) show(fix Fix, t tail) Position {
-	p.Fix, p.Tail = fix, ""
-	if s := spotOf(fix); t != (tail{track: track{Good: s}, GoodAt: s.At, Newest: s.At}) {
+	p.Fix = fix
+	switch s := spotOf(fix); t {
+	case tailAfter(s, false):
+		p.Tail = ""
+	case tailAfter(s, true):
+		p.Tail = tailFirst
+	default:
 		p.Tail = t.text()
 	}
 	return p
@@ -1630,11 +1635,19 @@ func (p Position) tail() (t tail, known bool) {
 	switch {
 	case p.Tail == "" && !p.Located():
 		return tail{GoodAt: never, Newest: never}, true
-	case p.Tail == "":
-		s := spotOf(p.Fix)
-		return tail{track: track{Good: s}, GoodAt: s.At, Newest: s.At}, true
+	case p.Tail == "", p.Tail == tailFirst:
+		return tailAfter(spotOf(p.Fix), p.Tail == tailFirst), true
 	}
 	return parseTail(p.Tail)
+}
+
+// tailFirst is the Tail of who has a first fix and no other, as many have: it says no more than that.
+const tailFirst = "1"
+
+// tailAfter is the state after a good fix behind which there is nothing open but, where it is the
+// first, that nothing bears it out yet.
+func tailAfter(s spot, first bool) tail {
+	return tail{track: track{Good: s, First: first}, GoodAt: s.At, Newest: s.At}
 }
 
 // text and parseTail are apart from those who call them, for most positions have no tail: here t

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -407,6 +408,37 @@ func TestLiveFixesReadNothing(t *testing.T) {
 		if log.reads != 0 || log.calls != 100 {
 			t.Errorf("every %v: %d fixes read, %d calls", every, log.reads, log.calls)
 		}
+	}
+}
+
+// A first fix leaves no more than a mark behind, and the next is judged as with all that it stands for.
+func TestAFirstFixLeavesAMark(t *testing.T) {
+	first, next := eastward(0, 0), eastward(time.Second, 10)
+	after := func(tail func(Position) string) Recorded {
+		log, d := &fixLog{}, Driver{Available: true}
+		for _, f := range []Fix{first, next} {
+			rec, err := FixBatch{SeenAt: t0, Fixes: []Fix{f}}.Record(log, d)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if d = rec.Driver; f == next {
+				return rec
+			}
+			d.Position.Tail = tail(d.Position)
+		}
+		panic("there are two")
+	}
+	var mark string
+	short := after(func(p Position) string { mark = p.Tail; return p.Tail })
+	long := after(func(p Position) string {
+		end, _ := p.tail()
+		if !end.First || !end.Good.known() || end.Newest != first.Time.UnixMilli() {
+			t.Errorf("the mark stands for %+v", end)
+		}
+		return end.text()
+	})
+	if mark != tailFirst || !reflect.DeepEqual(short, long) {
+		t.Errorf("%q: %+v, not %+v", mark, short, long)
 	}
 }
 
