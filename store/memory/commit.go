@@ -175,7 +175,7 @@ func (c *change) checkDrivers() error {
 		}
 	}
 	for _, d := range c.deleted {
-		if r := x.byID[d.ID]; ids.Before(d.ID) || r == nil || r.driver.Version != d.Version {
+		if r := x.byID[d.ID]; ids.Before(d.ID) || r == nil || r.version() != d.Version {
 			return rows.VersionConflict(tracking.KindDriver, d.ID)
 		}
 	}
@@ -197,7 +197,7 @@ func (c *change) personOf(id tracking.DriverID) string {
 	if i := slices.IndexFunc(c.drivers, func(d tracking.Driver) bool { return d.ID == id }); i >= 0 {
 		return c.drivers[i].Person
 	}
-	return c.app.drivers.byID[id].driver.Person
+	return c.app.drivers.byID[id].person
 }
 
 // hasDriver reports whether a driver has a row once the change is applied.
@@ -216,7 +216,7 @@ func (c *change) checkInvites() error {
 		}
 		var old *tracking.Invite
 		if d := c.app.drivers.byID[i.DriverID]; d != nil {
-			old = d.invite
+			old = d.others().invite
 		}
 		if ids.Before(i.DriverID) || i.Version != 0 && (old == nil || old.Version != i.Version) {
 			return rows.VersionConflict(tracking.KindInvite, i.DriverID)
@@ -366,38 +366,40 @@ func (c *change) putDriver(d tracking.Driver) (seq, version int64) {
 	r := c.app.drivers.byID[d.ID]
 	if d.Version == 0 {
 		d.Version, d.Seq = c.app.lastVersion+1, c.store.driverSeq.Add(1)
-		r = c.app.drivers.insert(d)
-		r.feed.last = c.app.lastNotice
+		r = c.app.drivers.insert(c.app, &d)
+		if c.app.lastNotice > 0 {
+			r.more().feed.last = c.app.lastNotice
+		}
+		o.id = r.ID()
 	} else {
-		old = r.driver
-		d.Version, d.Seq, d.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
-		c.app.drivers.replace(r, d)
+		r.read(&old)
+		d.Version, d.Seq, d.CreatedAt, d.Position = old.Version+1, old.Seq, old.CreatedAt, old.Position
+		c.app.drivers.replace(c.app, r, &d, &old)
+		o.id = r.ID()
 	}
 	c.store.secrets.appTokens.move(o, old.AppToken, d.AppToken)
 	c.store.secrets.ingestTokens.move(o, old.IngestToken, d.IngestToken)
-	c.app.nearby.Put(r.driver)
 	return d.Seq, d.Version
 }
 
 // deleteDriver removes a driver with everything that belongs to one. Fixes and notices, of which
 // there may be many, nobody finds any more; they are taken away by purges.
 func (c *change) deleteDriver(r *driverRow) {
-	d := &r.driver
+	d := r.copy()
 	o := owner[tracking.DriverID]{c.app, d.ID}
 	c.store.secrets.appTokens.move(o, d.AppToken, tracking.Hash{})
 	c.store.secrets.ingestTokens.move(o, d.IngestToken, tracking.Hash{})
-	if r.invite != nil {
-		c.app.lastVersion = max(c.app.lastVersion, r.invite.Version)
+	if i := r.others().invite; i != nil {
+		c.app.lastVersion = max(c.app.lastVersion, i.Version)
 	}
 	c.store.dropInvite(c.app, r)
-	for _, req := range r.requests {
+	for _, req := range r.others().requests {
 		c.app.dropRequest(req)
 	}
 	c.app.lastVersion = max(c.app.lastVersion, d.Version)
-	c.app.lastNotice = max(c.app.lastNotice, r.feed.last)
-	c.app.nearby.Remove(d.ID)
-	c.app.drivers.remove(r)
-	r.aged = false // the aging queue may hold the row for a while
+	c.app.lastNotice = max(c.app.lastNotice, r.others().feed.last)
+	c.app.drivers.remove(c.app, r, &d)
+	r.agedAt = never // the aging queue may hold the row for a while
 	c.app.erased = append(c.app.erased, r)
 }
 
@@ -407,9 +409,9 @@ func (c *change) putInvites() {
 		d := c.app.drivers.byID[i.DriverID]
 		switch {
 		case i.Version != 0:
-			i.CreatedAt = d.invite.CreatedAt
-		case d.invite != nil:
-			i.Version = d.invite.Version
+			i.CreatedAt = d.others().invite.CreatedAt
+		case d.others().invite != nil:
+			i.Version = d.others().invite.Version
 		default:
 			i.Version = c.app.lastVersion
 		}
@@ -447,7 +449,7 @@ func (c *change) addEvents() {
 			if d == nil {
 				continue
 			}
-			n.Person, n.EventID, n.Time = d.driver.Person, e.ID, e.RecordedAt
+			n.Person, n.EventID, n.Time = d.person, e.ID, e.RecordedAt
 			r := &noticeRow{notice: n, driver: d, order: c.store.noticeSeq.Add(1)}
 			c.app.addNotice(r)
 			notices = append(notices, r.notice)

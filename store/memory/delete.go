@@ -120,7 +120,7 @@ func (a *application) dropNotice(n tracking.Notice) {
 	if d == nil {
 		return
 	}
-	c := d.feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= n.ID })
+	c := d.others().feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= n.ID })
 	if r, ok := c.next(); ok && r.notice.ID == n.ID {
 		a.purgeNotice(r)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
+	"unsafe"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
@@ -13,18 +15,46 @@ import (
 
 // driverRow is a driver with requests, invite, notices and fixes.
 type driverRow struct {
+	nearby.Entry // first, see rowOf; with the id, and of the position the place and the last sign of life
 	place
+	person string
+	kept   packedDriver // the rest but for the position: what only commits change
+	apart  *apart       // nil for none
+
+	// mu guards what fixes change: the entry's place and last sign of life, moved, log and agedAt.
+	// The application's lock guards the rest; held exclusively, it guards everything.
+	mu     sync.Mutex
+	moved  packedPosition
+	log    fixLog
+	agedAt int64 // with which it is in the aging queue; never: it is not there
+}
+
+// apart is what many drivers have not.
+type apart struct {
 	requests map[tracking.TrackingID]*tracking.Request
 	invite   *tracking.Invite
 	feed     feed
+}
 
-	// mu guards what fixes change: driver.Position, log, aged and agedAt. The application's lock
-	// guards the rest; held exclusively, it guards everything.
-	mu     sync.Mutex
-	driver tracking.Driver
-	log    fixLog
-	aged   bool  // the row is in the aging queue
-	agedAt int64 // … with this time
+// rowOf is the row that an entry is the first field of.
+func rowOf(e *nearby.Entry) *driverRow { return (*driverRow)(unsafe.Pointer(e)) }
+
+const _ = -unsafe.Offsetof(driverRow{}.Entry) // of an unsigned constant only 0 can be negated
+
+// others returns what many drivers have not, for reading only.
+func (r *driverRow) others() *apart {
+	if r.apart == nil {
+		return &apart{}
+	}
+	return r.apart
+}
+
+// more returns it for writing.
+func (r *driverRow) more() *apart {
+	if r.apart == nil {
+		r.apart = new(apart)
+	}
+	return r.apart
 }
 
 // version is 0 of a row that is not there.
@@ -32,10 +62,45 @@ func (r *driverRow) version() int64 {
 	if r == nil {
 		return 0
 	}
-	return r.driver.Version
+	return r.kept.head().version
 }
 
 func (r *driverRow) compare(o *driverRow) int { return r.place.compare(o.place) }
+
+// put makes d the row's driver, but for the position.
+func (r *driverRow) put(d *tracking.Driver) {
+	if r.person != d.Person {
+		r.person = strings.Clone(d.Person)
+	}
+	r.kept = packDriver(d)
+}
+
+// position is where the driver is. The row is locked.
+func (r *driverRow) position() tracking.Position { return r.moved.position(&r.Entry) }
+
+// move notes a position that the index knows already. The row is locked.
+func (r *driverRow) move(p *tracking.Position) { r.moved.put(&r.Entry, p) }
+
+// read sets d to the driver as of now.
+func (r *driverRow) read(d *tracking.Driver) {
+	r.mu.Lock()
+	d.Position = r.position()
+	r.mu.Unlock()
+	r.readKept(d)
+}
+
+// readKept sets all of d but the position.
+func (r *driverRow) readKept(d *tracking.Driver) {
+	d.ID, d.Person = r.ID(), r.person
+	d.CreatedAt, d.Seq = time.UnixMilli(r.created).UTC(), r.seq
+	r.kept.driver(d)
+}
+
+// copy returns the driver as of now.
+func (r *driverRow) copy() (d tracking.Driver) {
+	r.read(&d)
+	return d
+}
 
 // drivers holds an application's drivers, and the lists that serve its filters.
 type drivers struct {
@@ -54,33 +119,36 @@ func newDrivers() drivers {
 }
 
 // insert adds a new driver, whose CreatedAt and Seq are set.
-func (x *drivers) insert(d tracking.Driver) *driverRow {
-	r := &driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}, driver: d}
+func (x *drivers) insert(a *application, d *tracking.Driver) *driverRow {
+	r := &driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}, agedAt: never}
+	r.put(d)
+	d.ID = tracking.DriverID(strings.Clone(string(d.ID)))
+	a.nearby.PutEntry(&r.Entry, *d)
+	r.move(&d.Position)
 	x.byID[d.ID] = r
 	x.all.insert(r, (*driverRow).compare)
-	x.enter(r, nil)
+	x.enter(r, d, nil)
 	return r
 }
 
-// replace puts d in the place of r's driver; the position stays.
-func (x *drivers) replace(r *driverRow, d tracking.Driver) {
-	was := r.driver
-	d.Position = was.Position
-	x.leave(r, &d)
-	r.driver = d
-	x.enter(r, &was)
+// replace puts d, with its position, in the place of r's driver, who was another way.
+func (x *drivers) replace(a *application, r *driverRow, d, was *tracking.Driver) {
+	x.leave(r, was, d)
+	r.put(d)
+	a.nearby.PutEntry(&r.Entry, *d)
+	x.enter(r, d, was)
 }
 
 // remove takes a driver out.
-func (x *drivers) remove(r *driverRow) {
-	x.leave(r, nil)
+func (x *drivers) remove(a *application, r *driverRow, d *tracking.Driver) {
+	x.leave(r, d, nil)
 	x.all.remove(r, (*driverRow).compare)
-	delete(x.byID, r.driver.ID)
+	delete(x.byID, d.ID)
+	a.nearby.RemoveEntry(&r.Entry)
 }
 
-// enter puts r into the lists where it has not been as was (nil: in none).
-func (x *drivers) enter(r *driverRow, was *tracking.Driver) {
-	d := &r.driver
+// enter puts r, whose driver is d, into the lists where it has not been as was (nil: in none).
+func (x *drivers) enter(r *driverRow, d, was *tracking.Driver) {
 	if was == nil || was.Available != d.Available {
 		insertInto(x.available, d.Available, r, (*driverRow).compare)
 	}
@@ -91,15 +159,17 @@ func (x *drivers) enter(r *driverRow, was *tracking.Driver) {
 		values := x.byProperty[k]
 		if values == nil {
 			values = make(map[string]*list[*driverRow])
-			x.byProperty[k] = values
+			x.byProperty[strings.Clone(k)] = values
+		}
+		if values[v] == nil {
+			v = strings.Clone(v)
 		}
 		insertInto(values, v, r, (*driverRow).compare)
 	}
 }
 
-// leave takes r out of the lists where it will not be as next (nil: in none).
-func (x *drivers) leave(r *driverRow, next *tracking.Driver) {
-	d := &r.driver
+// leave takes r, whose driver is d, out of the lists where it will not be as next (nil: in none).
+func (x *drivers) leave(r *driverRow, d, next *tracking.Driver) {
 	if next == nil || next.Available != d.Available {
 		removeFrom(x.available, d.Available, r, (*driverRow).compare)
 	}
@@ -118,14 +188,6 @@ func (x *drivers) leave(r *driverRow, next *tracking.Driver) {
 func has(d *tracking.Driver, key, value string) bool {
 	v, ok := d.Properties[key]
 	return ok && v == value
-}
-
-// copy returns the driver as of now.
-func (r *driverRow) copy() tracking.Driver {
-	r.mu.Lock()
-	d := r.driver
-	r.mu.Unlock()
-	return d.Clone()
 }
 
 // Driver implements [tracking.DriverReader].
@@ -149,16 +211,16 @@ func (s *Store) DriverByToken(
 	ctx context.Context, kind tracking.TokenKind, hash tracking.Hash,
 ) (tracking.AppID, tracking.Driver, error) {
 	tokens := &s.secrets.appTokens
-	token := func(d *tracking.Driver) tracking.Hash { return d.AppToken }
+	token := func(d tracking.Driver) tracking.Hash { return d.AppToken }
 	switch kind {
 	case tracking.TokenApp:
 	case tracking.TokenIngest:
-		tokens, token = &s.secrets.ingestTokens, func(d *tracking.Driver) tracking.Hash { return d.IngestToken }
+		tokens, token = &s.secrets.ingestTokens, func(d tracking.Driver) tracking.Hash { return d.IngestToken }
 	default:
 		return "", tracking.Driver{}, cmp.Or[error](s.ready(ctx), tracking.ErrNotFound)
 	}
 	a, r, err := findSecret(ctx, s, tokens, hash, func(a *application, id tracking.DriverID) *driverRow {
-		if r := a.drivers.byID[id]; r != nil && token(&r.driver) == hash {
+		if r := a.drivers.byID[id]; r != nil && token(r.kept.look()) == hash {
 			return r
 		}
 		return nil
@@ -227,11 +289,11 @@ func (x *drivers) rarest(f tracking.DriverFilter) (source *list[*driverRow], res
 
 // matches reports whether a driver has the duty and the properties that f asks for.
 func matches(r *driverRow, f tracking.DriverFilter) bool {
-	if f.Available != nil && r.driver.Available != *f.Available {
+	if f.Available != nil && r.kept.head().available != *f.Available {
 		return false
 	}
 	for k, v := range f.Properties {
-		if !has(&r.driver, k, v) {
+		if !r.Has(k, v) {
 			return false
 		}
 	}
@@ -262,10 +324,10 @@ func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hi
 			continue
 		}
 		r.mu.Lock()
-		located, at := r.driver.Position.Located(), r.driver.Position.Fix.LngLat
+		located, at := r.moved.located(), r.At()
 		r.mu.Unlock()
 		if located {
-			hits = append(hits, nearby.Hit{ID: r.driver.ID, Distance: tracking.Distance(*f.Near, at), At: at})
+			hits = append(hits, nearby.Hit{Entry: &r.Entry, ID: r.ID(), Distance: tracking.Distance(*f.Near, at), At: at})
 		}
 	}
 	slices.SortFunc(hits, func(a, b nearby.Hit) int {
@@ -312,14 +374,13 @@ func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
 	if len(hits) == 0 {
 		return nil, true
 	}
-	list := make([]tracking.Driver, 0, len(hits))
-	for _, h := range hits {
-		d := a.drivers.byID[h.ID].copy()
-		if !d.Position.Located() || d.Position.Fix.LngLat != h.At {
+	list := make([]tracking.Driver, len(hits))
+	for i, h := range hits {
+		d := &list[i]
+		if rowOf(h.Entry).read(d); !d.Position.Located() || d.Position.Fix.LngLat != h.At {
 			return nil, false
 		}
 		d.Distance = h.Distance
-		list = append(list, d)
 	}
 	return list, true
 }

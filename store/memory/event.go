@@ -227,7 +227,7 @@ type feed struct {
 
 // addNotice appends a notice, and gives it its ID.
 func (a *application) addNotice(r *noticeRow) {
-	f := &r.driver.feed
+	f := &r.driver.more().feed
 	f.last++
 	r.notice.ID = f.last
 	f.notices.insert(r, byNoticeID)
@@ -236,7 +236,7 @@ func (a *application) addNotice(r *noticeRow) {
 
 // purgeNotice removes a notice.
 func (a *application) purgeNotice(r *noticeRow) {
-	f := &r.driver.feed
+	f := &r.driver.more().feed
 	f.purged = max(f.purged, r.notice.ID)
 	f.notices.remove(r, byNoticeID)
 	a.notices.remove(r, byNoticeTime)
@@ -258,7 +258,7 @@ func (s *Store) Notices(
 	if d == nil {
 		return nil, after > 0, nil
 	}
-	f := &d.feed
+	f := &d.others().feed
 	c := f.notices.at(func(r *noticeRow) bool { return r.notice.ID > after })
 	rows, _ := take(c.next, 0, max(limit, 0), nil)
 	page := copies(rows, func(r *noticeRow) tracking.Notice { return r.notice })

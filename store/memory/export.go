@@ -95,18 +95,19 @@ func (e *export) moment(a *application) (m moment) {
 	defer a.mu.RUnlock()
 	m.marks = tracking.Marks{Version: a.lastVersion, Notice: a.lastNotice}
 	for r := range walk(&a.drivers.all) {
-		if e.query.Driver != "" && r.driver.ID != e.query.Driver {
+		if e.query.Driver != "" && r.ID() != e.query.Driver {
 			continue
 		}
 		m.rows = append(m.rows, r)
+		o := r.others()
 		m.drivers = append(m.drivers, tracking.DriverRow{
-			Driver: r.copy(), LastNotice: r.feed.last, PurgedNotice: r.feed.purged,
+			Driver: r.copy(), LastNotice: o.feed.last, PurgedNotice: o.feed.purged,
 		})
-		if r.invite != nil {
-			m.invites = append(m.invites, r.invite)
+		if o.invite != nil {
+			m.invites = append(m.invites, o.invite)
 		}
-		for _, id := range slices.Sorted(maps.Keys(r.requests)) {
-			m.requests = append(m.requests, r.requests[id])
+		for _, id := range slices.Sorted(maps.Keys(o.requests)) {
+			m.requests = append(m.requests, o.requests[id])
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(a.keys)) {
@@ -200,7 +201,7 @@ func (e *export) fixes(a *application, r *driverRow) {
 		r.mu.Unlock()
 		a.mu.RUnlock()
 		for _, f := range page {
-			e.send(a.id, tracking.FixRow{DriverID: r.driver.ID, KeptFix: f})
+			e.send(a.id, tracking.FixRow{DriverID: r.ID(), KeptFix: f})
 		}
 		if len(page) < pageRows {
 			return
@@ -213,7 +214,7 @@ func (e *export) fixes(a *application, r *driverRow) {
 func (e *export) notices(a *application, r *driverRow, last int64) {
 	for after := int64(0); !e.stopped; {
 		a.mu.RLock()
-		c := r.feed.notices.at(func(n *noticeRow) bool { return n.notice.ID > after })
+		c := r.others().feed.notices.at(func(n *noticeRow) bool { return n.notice.ID > after })
 		page, more := take(c.next, 0, pageRows, nil)
 		a.mu.RUnlock()
 		for _, n := range page {

@@ -19,7 +19,7 @@ type driverLog struct {
 }
 
 func (l driverLog) InTrip(t time.Time) (bool, error) {
-	return l.app.trips.byDriver[l.row.driver.ID].covers(l.row.driver.Person, t), nil
+	return l.app.trips.byDriver[l.row.ID()].covers(l.row.person, t), nil
 }
 
 func (l driverLog) Before(t time.Time, n int) ([]tracking.KeptFix, error) {
@@ -52,12 +52,15 @@ func (l driverLog) Mark(fixes []tracking.KeptFix) error {
 // record keeps a batch and moves the driver. The application's lock is held, and the driver's own
 // unless that is exclusive.
 func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Recorded, error) {
-	rec, err := b.Record(driverLog{a, row}, row.driver)
+	var d tracking.Driver
+	row.readKept(&d)
+	d.Position = row.position()
+	rec, err := b.Record(driverLog{a, row}, d)
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
-	row.driver.Position = rec.Driver.Position
-	a.nearby.Move(row.driver.ID, rec.Driver.Position)
+	a.nearby.MoveEntry(&row.Entry, rec.Driver.Position)
+	row.move(&rec.Driver.Position)
 	a.aging.note(row)
 	return rec, nil
 }
@@ -81,10 +84,8 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	}
 	b = rows.Borrowed(b)
 	row.mu.Lock()
-	rec, err := a.record(row, b)
-	row.mu.Unlock()
-	rec.Driver = rec.Driver.Clone()
-	return rec, err
+	defer row.mu.Unlock()
+	return a.record(row, b)
 }
 
 // fixesPerRead is how many fixes an iteration reads under one lock.
@@ -134,7 +135,7 @@ func (s *Store) KeptFixes(
 	}
 	defer a.mu.RUnlock()
 	row := a.drivers.byID[driver]
-	if row == nil || r.Person != "" && row.driver.Person != r.Person {
+	if row == nil || r.Person != "" && row.person != r.Person {
 		return nil, nil
 	}
 	from, to := rows.Window(r)
@@ -167,7 +168,7 @@ func (s *Store) readFixes(
 	}
 	defer a.mu.RUnlock()
 	row := a.drivers.byID[driver]
-	if row == nil || person != "" && row.driver.Person != person {
+	if row == nil || person != "" && row.person != person {
 		return nil, false, nil
 	}
 	row.mu.Lock()

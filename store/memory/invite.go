@@ -29,28 +29,29 @@ func byRequest(a, b *tracking.Request) int {
 // setInvite gives a driver an invite instead of the former one.
 func (s *Store) setInvite(a *application, d *driverRow, inv *tracking.Invite) {
 	s.dropInvite(a, d)
-	d.invite = inv
+	d.more().invite = inv
 	a.invites.invites.insert(inv, byInviteEnd)
-	o := owner[tracking.DriverID]{a, d.driver.ID}
+	o := owner[tracking.DriverID]{a, d.ID()}
 	s.secrets.inviteLinks.move(o, tracking.Hash{}, inv.LinkHash)
 	s.secrets.codes.add(o, inv)
 }
 
 // dropInvite takes a driver's invite away, if there is one.
 func (s *Store) dropInvite(a *application, d *driverRow) {
-	if d.invite == nil {
+	i := d.others().invite
+	if i == nil {
 		return
 	}
-	o := owner[tracking.DriverID]{a, d.driver.ID}
-	s.secrets.inviteLinks.move(o, d.invite.LinkHash, tracking.Hash{})
-	s.secrets.codes.drop(o, d.invite)
-	a.invites.invites.remove(d.invite, byInviteEnd)
-	d.invite = nil
+	o := owner[tracking.DriverID]{a, d.ID()}
+	s.secrets.inviteLinks.move(o, i.LinkHash, tracking.Hash{})
+	s.secrets.codes.drop(o, i)
+	a.invites.invites.remove(i, byInviteEnd)
+	d.apart.invite = nil
 }
 
 // setRequest keeps a request instead of the one with its id.
 func (a *application) setRequest(r *tracking.Request) {
-	d := a.drivers.byID[r.DriverID]
+	d := a.drivers.byID[r.DriverID].more()
 	if old := d.requests[r.TrackingID]; old != nil {
 		a.dropRequest(old)
 	}
@@ -72,7 +73,7 @@ func (a *application) setRequest(r *tracking.Request) {
 
 // dropRequest removes a request.
 func (a *application) dropRequest(r *tracking.Request) {
-	delete(a.drivers.byID[r.DriverID].requests, r.TrackingID)
+	delete(a.drivers.byID[r.DriverID].others().requests, r.TrackingID)
 	a.invites.requests.remove(r, byRequest)
 	of := a.invites.ofTrip[r.TrackingID]
 	if delete(of, r.DriverID); len(of) == 0 {
@@ -99,8 +100,8 @@ func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.
 		return tracking.Invite{}, tracking.ErrNotFound
 	}
 	defer a.mu.RUnlock()
-	if d := a.drivers.byID[driver]; d != nil && d.invite != nil {
-		return d.invite.Clone(), nil
+	if d := a.drivers.byID[driver]; d != nil && d.others().invite != nil {
+		return d.others().invite.Clone(), nil
 	}
 	return tracking.Invite{}, tracking.ErrNotFound
 }
@@ -109,8 +110,10 @@ func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.
 func (s *Store) InviteByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Invite, error) {
 	a, inv, err := findSecret(ctx, s, &s.secrets.inviteLinks, hash,
 		func(a *application, id tracking.DriverID) *tracking.Invite {
-			if d := a.drivers.byID[id]; d != nil && d.invite != nil && d.invite.LinkHash == hash {
-				return d.invite
+			if d := a.drivers.byID[id]; d != nil {
+				if i := d.others().invite; i != nil && i.LinkHash == hash {
+					return i
+				}
 			}
 			return nil
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
 // packedTask is a task as it is kept, in about a tenth of what the fields of a [tracking.Task] take:
@@ -48,6 +49,41 @@ type taskHead struct {
 func (p packedTask) head() (h taskHead) {
 	u := packing{rest: string(p)}
 	u.head(&h.status, &h.outcome, &h.id, &h.version)
+	return h
+}
+
+// packedDriver is what only commits change of a driver, as a packedTask is a task; the id and the
+// person are kept apart.
+type packedDriver string
+
+func packDriver(d *tracking.Driver) packedDriver {
+	p := packing{b: make([]byte, 0, 256), writes: true}
+	p.driver(d)
+	return packedDriver(bytes.TrimRight(p.b, "\x00"))
+}
+
+// driver unpacks it, as [packedTask.task] does, into d.
+func (p packedDriver) driver(d *tracking.Driver) {
+	u := packing{rest: string(p), owns: true}
+	u.driver(d)
+}
+
+// look is the driver with all texts parts of it, for who keeps none of them.
+func (p packedDriver) look() (d tracking.Driver) {
+	u := packing{rest: string(p)}
+	u.driver(&d)
+	return d
+}
+
+// driverHead is what is asked of a driver most often.
+type driverHead struct {
+	available, silent bool
+	version           int64
+}
+
+func (p packedDriver) head() (h driverHead) {
+	u := packing{rest: string(p)}
+	u.driverHead(&h.available, &h.silent, &h.version)
 	return h
 }
 
@@ -135,6 +171,47 @@ func (p *packing) task(t *tracking.Task) {
 	name(p, &t.RetriedBy)
 	p.time(&t.GeocodeAt)
 	p.time(&t.ErasedAt)
+}
+
+func (p *packing) driverHead(available, silent *bool, version *int64) {
+	p.bool(available)
+	p.bool(silent)
+	integer(p, version)
+}
+
+func (p *packing) driver(d *tracking.Driver) {
+	p.driverHead(&d.Available, &d.Silent, &d.Version)
+	p.time(&d.UpdatedAt)
+	if p.over() {
+		return
+	}
+	text(p, &d.Name)
+	text(p, &d.Mobile)
+	text(p, &d.Email)
+	p.time(&d.DutyAt)
+	p.time(&d.OffDutyAt)
+	p.time(&d.LegAt)
+	integer(p, &d.TokenGeneration)
+	p.hash(&d.AppToken)
+	if p.over() {
+		return
+	}
+	p.hash(&d.IngestToken)
+	texts(p, &d.Properties)
+	slice(p, &d.Route, (*packing).stop)
+	pointer(p, &d.MaxOpenTasks, integer[int])
+	slice(p, &d.Push, (*packing).push)
+}
+
+func (p *packing) stop(v *tracking.Stop) {
+	name(p, &v.TaskID)
+	name(p, &v.Leg)
+}
+
+func (p *packing) push(v *tracking.PushSubscription) {
+	text(p, &v.Endpoint)
+	text(p, &v.P256dh)
+	text(p, &v.Auth)
 }
 
 func (p *packing) place(v *tracking.Place) {
@@ -331,4 +408,89 @@ func texts(p *packing, v *map[string]string) {
 		name(p, &value)
 		(*v)[key] = value
 	}
+}
+
+// packedPosition is a position, but for what the index's entry has of it, in plain numbers that a fix
+// changes in place.
+type packedPosition struct {
+	at            int64      // UTC ms of the fix
+	readings      [4]float64 // the fix's, in the order of the fields of tracking.Fix
+	least, recent float32    // of the skew
+	rewrites      uint32
+	unread        uint8
+	arrivals      uint8
+	has           uint16
+	whole         *tracking.Position // one that the numbers can't hold; nil: they do
+}
+
+// What a packedPosition has.
+const (
+	hasFix = 1 << iota
+	hasTrust
+	hasTail // the one of tailAfterOne
+	hasLeast
+	hasRecent
+	hasReading // and the next three
+)
+
+// tailAfterOne is the Tail after a first fix: as most have none, and few another one.
+const tailAfterOne = "1"
+
+func (p *packedPosition) located() bool { return p.has&hasFix != 0 }
+
+// put makes it p, whose place and last sign of life are in an entry already.
+func (p *packedPosition) put(e *nearby.Entry, v *tracking.Position) {
+	n := packedPosition{
+		least: float32(v.Skew.Least.Value), recent: float32(v.Skew.Recent.Value),
+		rewrites: uint32(v.Rewrites), unread: uint8(v.Unread), arrivals: uint8(v.Skew.Arrivals),
+	}
+	note := func(is bool, bit uint16) {
+		if is {
+			n.has |= bit
+		}
+	}
+	f := &v.Fix
+	if v.Located() {
+		n.at = f.Time.UnixMilli()
+	}
+	note(v.Located(), hasFix)
+	note(f.Trusted, hasTrust)
+	note(v.Tail == tailAfterOne, hasTail)
+	note(v.Skew.Least.Known, hasLeast)
+	note(v.Skew.Recent.Known, hasRecent)
+	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
+		n.readings[i] = r.Value
+		note(r.Known, hasReading<<i)
+	}
+	if n.position(e) != *v {
+		if n.whole = p.whole; n.whole == nil {
+			n.whole = new(tracking.Position)
+		}
+		*n.whole = *v
+	}
+	*p = n
+}
+
+func (p *packedPosition) position(e *nearby.Entry) (v tracking.Position) {
+	if p.whole != nil {
+		return *p.whole
+	}
+	v.SeenAt, v.Unread, v.Rewrites = e.SeenAt(), int(p.unread), int(p.rewrites)
+	v.Skew = tracking.Skew{
+		Least:    tracking.Reading{Value: float64(p.least), Known: p.has&hasLeast != 0},
+		Recent:   tracking.Reading{Value: float64(p.recent), Known: p.has&hasRecent != 0},
+		Arrivals: int(p.arrivals),
+	}
+	if p.has&hasTail != 0 {
+		v.Tail = tailAfterOne
+	}
+	f := &v.Fix
+	if f.LngLat = e.At(); p.has&hasFix != 0 {
+		f.Time = time.UnixMilli(p.at).UTC()
+	}
+	f.Trusted = p.has&hasTrust != 0
+	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
+		*r = tracking.Reading{Value: p.readings[i], Known: p.has&(hasReading<<i) != 0}
+	}
+	return v
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 	"runtime"
 	"strings"
@@ -83,6 +84,70 @@ func TestPackedTasks(t *testing.T) {
 	}
 	if got, want := pack(&all).head(), (taskHead{all.Status, all.Outcome, all.ID, all.Version}); got != want {
 		t.Errorf("head: %v, want %v", got, want)
+	}
+}
+
+// A driver comes back from the row with every field that a store keeps, all together and each alone.
+func TestDriverRows(t *testing.T) {
+	same := func(name string, d tracking.Driver) {
+		t.Helper()
+		a := newApplication("a")
+		d.ID, d.Distance = "d", 0
+		want := d
+		got := a.drivers.insert(a, &d).copy()
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s (-before +after):\n%s", name, d)
+		}
+		lat, back := want.Position.Fix.LngLat.Lat, got.Position.Fix.LngLat.Lat
+		if math.Float64bits(lat) != math.Float64bits(back) {
+			t.Errorf("%s: %v became %v", name, lat, back)
+		}
+	}
+	same("no field", tracking.Driver{})
+	var all tracking.Driver
+	n := 0
+	fill(reflect.ValueOf(&all).Elem(), &n)
+	same("all fields", all)
+	for i := range reflect.TypeFor[tracking.Driver]().NumField() {
+		var one tracking.Driver
+		fill(reflect.ValueOf(&one).Elem().Field(i), &n)
+		same(reflect.TypeFor[tracking.Driver]().Field(i).Name, one)
+	}
+	for i := range reflect.TypeFor[tracking.Position]().NumField() {
+		var one tracking.Driver
+		fill(reflect.ValueOf(&one.Position).Elem().Field(i), &n)
+		same(reflect.TypeFor[tracking.Position]().Field(i).Name, one)
+	}
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	for _, p := range []tracking.Position{
+		{Tail: tailAfterOne},
+		{Tail: tracking.TailUnknown, SeenAt: at},
+		{Fix: tracking.Fix{LngLat: tracking.LngLat{Lng: -180, Lat: math.Copysign(0, -1)}, Time: at}},
+		{Fix: tracking.Fix{Time: time.UnixMilli(0).UTC(), Trusted: true}},
+		{Fix: tracking.Fix{Time: at, Speed: tracking.Known(1.0 / 3), Battery: tracking.Known(0)}},
+		{Skew: tracking.Skew{Least: tracking.Known(-1 << 24), Arrivals: 4}, Rewrites: math.MaxUint32},
+		{Skew: tracking.Skew{Least: tracking.Known(1<<24 + 1)}},
+		{Unread: 256, Rewrites: 1 << 32, Skew: tracking.Skew{Arrivals: 256}},
+		{Unread: -1, Rewrites: -1, Skew: tracking.Skew{Arrivals: -1, Recent: tracking.Known(1e300)}},
+	} {
+		same(fmt.Sprintf("%+v", p), tracking.Driver{Position: p})
+	}
+}
+
+// A position that plain numbers can't hold leaves nothing to the next one, nor the other way round.
+func TestPositionsFollowEachOther(t *testing.T) {
+	a := newApplication("a")
+	r := a.drivers.insert(a, &tracking.Driver{ID: "d"})
+	plain := tracking.Position{SeenAt: time.UnixMilli(5).UTC(), Fix: tracking.Fix{Time: time.UnixMilli(7).UTC()}}
+	odd := plain
+	odd.Fix.EventID, odd.Tail = "e", "t"
+	other := odd
+	other.Fix.EventID, other.Fix.LngLat.Lng = "f", 3
+	for i, p := range []tracking.Position{plain, odd, other, plain, odd, {}} {
+		a.nearby.MoveEntry(&r.Entry, p)
+		if r.move(&p); r.position() != p {
+			t.Errorf("%d: %+v, not %+v", i, r.position(), p)
+		}
 	}
 }
 

@@ -59,7 +59,7 @@ func (a *application) purgeErased(limit int, p *tracking.Purged) {
 		n := min(r.log.n, limit-p.Total())
 		r.log.drop(n)
 		p.Fixes += n
-		purge(&r.feed.notices, limit-p.Total(), &p.Notices, func(*noticeRow) bool { return true }, a.purgeNotice)
+		purge(&r.more().feed.notices, limit-p.Total(), &p.Notices, func(*noticeRow) bool { return true }, a.purgeNotice)
 		if p.Total() == limit { // there may be more
 			return
 		}
@@ -102,10 +102,10 @@ type agingEntry struct {
 // purged one day. Driver and application are locked.
 func (q *agingQueue) note(r *driverRow) {
 	oldest, ok := r.log.oldest()
-	if !ok || r.aged && r.agedAt <= oldest {
+	if !ok || r.agedAt <= oldest {
 		return
 	}
-	r.aged, r.agedAt = true, oldest
+	r.agedAt = oldest
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	heap.Push(&q.heap, agingEntry{r, oldest})
@@ -132,8 +132,8 @@ func (a *application) purgeFixes(t int64, limit int) (n int) {
 			break
 		}
 		e.row.mu.Lock()
-		if e.row.aged && e.row.agedAt == e.at {
-			e.row.aged = false
+		if e.row.agedAt == e.at {
+			e.row.agedAt = never
 			n += e.row.log.purge(t, limit-n)
 			a.purgePosition(e.row, t)
 			again = append(again, e.row) // not at once: what must stay would come up again for ever
@@ -154,16 +154,17 @@ func (a *application) purgePosition(row *driverRow, t int64) {
 	if oldest, ok := row.log.oldest(); ok {
 		t = min(t, oldest)
 	}
-	pos, empty, err := row.driver.Position.Purged(driverLog{a, row}, time.UnixMilli(t).UTC())
+	was := row.position()
+	pos, empty, err := was.Purged(driverLog{a, row}, time.UnixMilli(t).UTC())
 	if err != nil { // this log has none
 		panic(err)
 	}
 	if empty {
 		row.log.drop(row.log.n)
 	}
-	if pos != row.driver.Position {
-		row.driver.Position = pos
-		a.nearby.Move(row.driver.ID, pos)
+	if pos != was {
+		a.nearby.MoveEntry(&row.Entry, pos)
+		row.move(&pos)
 	}
 }
 

@@ -107,7 +107,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 			return err
 		}
 		d := a.drivers.byID[v.DriverID]
-		if err := c.take(taken{a, "invite", string(v.DriverID)}, d != nil && d.invite != nil, tracking.KindInvite,
+		if err := c.take(taken{a, "invite", string(v.DriverID)}, d != nil && d.others().invite != nil, tracking.KindInvite,
 			""); err != nil {
 			return err
 		}
@@ -118,7 +118,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 		}
 		d := a.drivers.byID[v.DriverID]
 		t := taken{a, "request", string(v.DriverID) + "\x00" + string(v.TrackingID)}
-		return c.take(t, d != nil && d.requests[v.TrackingID] != nil, tracking.KindDriver, "")
+		return c.take(t, d != nil && d.others().requests[v.TrackingID] != nil, tracking.KindDriver, "")
 	case tracking.Key:
 		if err := c.take(taken{a, "key", v.ID}, a.keys[v.ID] != nil, tracking.KindKey, ""); err != nil || v.Hash.IsZero() {
 			return err
@@ -146,7 +146,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 		}
 		there := false
 		if d := a.drivers.byID[v.DriverID]; d != nil {
-			n := d.feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= v.ID })
+			n := d.others().feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= v.ID })
 			next, ok := n.next()
 			there = ok && next.notice.ID == v.ID
 		}
@@ -218,12 +218,14 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 	case tracking.DriverRow:
 		d := rows.Driver(v.Driver)
 		d.Position, d.Seq = rows.Position(v.Position), s.driverSeq.Add(1)
-		r := a.drivers.insert(d)
-		r.feed.last, r.feed.purged = v.LastNotice, v.PurgedNotice
+		r := a.drivers.insert(a, &d)
+		if v.LastNotice != 0 || v.PurgedNotice != 0 {
+			f := &r.more().feed
+			f.last, f.purged = v.LastNotice, v.PurgedNotice
+		}
 		o := owner[tracking.DriverID]{a, d.ID}
 		s.secrets.appTokens.move(o, tracking.Hash{}, d.AppToken)
 		s.secrets.ingestTokens.move(o, tracking.Hash{}, d.IngestToken)
-		a.nearby.Put(d)
 	case tracking.Invite:
 		i := rows.Invite(v)
 		s.setInvite(a, a.drivers.byID[i.DriverID], &i)
@@ -251,10 +253,11 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 		a.aging.note(r)
 	case tracking.Notice:
 		d := a.drivers.byID[v.DriverID]
-		v.Person, v.Time = d.driver.Person, rows.Time(v.Time)
+		v.Person, v.Time = d.person, rows.Time(v.Time)
 		r := &noticeRow{notice: v, driver: d, order: s.noticeSeq.Add(1)}
-		d.feed.last = max(d.feed.last, v.ID)
-		d.feed.notices.insert(r, byNoticeID)
+		f := &d.more().feed
+		f.last = max(f.last, v.ID)
+		f.notices.insert(r, byNoticeID)
 		a.notices.insert(r, byNoticeTime)
 	case tracking.SubjectRow:
 		sub := a.events.subject(v.Subject)

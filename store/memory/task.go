@@ -580,7 +580,7 @@ func (a *application) count(n *tracking.Stats, now time.Time) {
 		n.OnDuty += on.len()
 		c := on.start(0)
 		for r, ok := c.next(); ok; r, ok = c.next() {
-			if r.driver.Silent {
+			if r.kept.head().silent {
 				n.Silent++
 			}
 		}

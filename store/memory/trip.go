@@ -256,7 +256,7 @@ func (s *Store) Request(ctx context.Context, app tracking.AppID, id tracking.Req
 	}
 	defer a.mu.RUnlock()
 	if d := a.drivers.byID[id.DriverID]; d != nil {
-		if r := d.requests[id.TrackingID]; r != nil {
+		if r := d.others().requests[id.TrackingID]; r != nil {
 			return r.Clone(), nil
 		}
 	}
@@ -277,7 +277,7 @@ func (s *Store) Requests(
 		return nil, nil
 	}
 	var list []tracking.Request
-	for _, r := range d.requests {
+	for _, r := range d.others().requests {
 		list = append(list, r.Clone())
 	}
 	slices.SortFunc(list, byRequestAge)

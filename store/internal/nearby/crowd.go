@@ -12,7 +12,7 @@ import (
 // Its members stand as they are offered: by open tasks, then by id; those off duty and silent by
 // id.
 
-func compareInCrowd(a, b *entry) int {
+func compareInCrowd(a, b *Entry) int {
 	if a.tree >= full && a.open != b.open {
 		return cmp.Compare(a.open, b.open)
 	}
@@ -22,7 +22,7 @@ func compareInCrowd(a, b *entry) int {
 // assemble makes a crowd of a page whose drivers are all in one spot, or leads them to the one that
 // is there.
 func (t *tree) assemble(p *page) {
-	at := p.slots[0].entry.at
+	at := p.slots[0].Entry.at
 	c := t.crowds[at]
 	if c != nil {
 		t.pages.Delete(p.min, p.max, p)
@@ -38,19 +38,19 @@ func (t *tree) assemble(p *page) {
 	slots := p.slots
 	p.slots = nil
 	for i := range slots {
-		c.join(slots[i].entry)
+		c.join(slots[i].Entry)
 	}
 }
 
 // join makes e a member of a crowd.
-func (p *page) join(e *entry) {
+func (p *page) join(e *Entry) {
 	i, _ := slices.BinarySearchFunc(p.members, e, compareInCrowd)
 	p.members = slices.Insert(p.members, i, e)
 	e.page = p
 }
 
 // leave takes e out of a crowd. The last one takes the crowd along.
-func (t *tree) leave(p *page, e *entry) {
+func (t *tree) leave(p *page, e *Entry) {
 	if i, ok := slices.BinarySearchFunc(p.members, e, compareInCrowd); ok {
 		p.members = slices.Delete(p.members, i, i+1)
 	}

@@ -71,7 +71,7 @@ func (t *tree) check(p *page, min, max [2]float64, kind uint8) error {
 		return fmt.Errorf("the members of the crowd at %v are out of order", min)
 	}
 	for i, s := range p.slots {
-		e := s.entry
+		e := s.Entry
 		if e.page != p || int(e.slot) != i || e.tree != kind || s.at != vectorOf(e.at) || !p.holds(e.at) {
 			return fmt.Errorf("driver %s is elsewhere than he knows", e.id)
 		}

@@ -14,7 +14,7 @@ type matches struct {
 	asked   bool // the queues go by a query; else the next look goes through everything
 	query   tracking.MatchQuery
 	since   int64 // the latest SeenSince, UTC ms
-	drivers queue[*entry]
+	drivers queue[*Entry]
 	tasks   queue[*waiter]
 }
 
@@ -48,7 +48,7 @@ func (m *matches) queueTask(w *waiter) {
 	}
 }
 
-func (m *matches) queueDriver(e *entry) {
+func (m *matches) queueDriver(e *Entry) {
 	if m.asked && !e.queued {
 		e.queued = true
 		m.drivers.push(e)
@@ -58,7 +58,7 @@ func (m *matches) queueDriver(e *entry) {
 // stir queues a driver who may now get what he could not get as he was; other says that he has
 // other properties. While no task waits there is nothing to note: one that begins to wait looks at
 // all drivers.
-func (x *Index) stir(was, e *entry, other bool) {
+func (x *Index) stir(was, e *Entry, other bool) {
 	if len(x.waiting.byID) == 0 || !e.located() || e.tree < limited {
 		return
 	}
@@ -146,7 +146,7 @@ func (x *Index) follow(q tracking.MatchQuery, since int64) {
 
 // matchDriver looks for tasks that a driver could get, as many as he could take. He stays in the
 // queue while there are any.
-func (x *Index) matchDriver(f *finding, e *entry) {
+func (x *Index) matchDriver(f *finding, e *Entry) {
 	e.queued = false
 	if !e.located() || e.tree < limited || e.seen < f.since {
 		return // what changes that queues him again

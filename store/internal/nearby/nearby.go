@@ -52,6 +52,7 @@ package nearby
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -72,7 +73,7 @@ const (
 // change that returned before it began.
 type Index struct {
 	mu      sync.RWMutex
-	drivers map[tracking.DriverID]*entry
+	drivers map[tracking.DriverID]*Entry
 	trees   [numTrees]tree
 	traits  map[property]*trait
 	silence silenceQueue
@@ -101,8 +102,10 @@ const (
 	numHints   = hintOffers + 1 + numTrees - limited
 )
 
-// entry is what the index knows of a driver.
-type entry struct {
+// Entry is what the index knows of a driver. A store whose rows are in memory has it in its row, so
+// that a [Hit] leads there without a look-up, and what both know is kept once. The zero Entry is in no
+// index.
+type Entry struct {
 	id   tracking.DriverID
 	at   [2]float64 // longitude, latitude
 	open int32      // open tasks
@@ -111,6 +114,7 @@ type entry struct {
 	seen int64      // last sign of life, UTC ms
 	tree uint8      // the tree that the driver belongs to
 
+	own            bool // the store's own
 	queued         bool // to be looked at by Matches
 	inSilenceQueue bool // available and not silent
 
@@ -120,7 +124,29 @@ type entry struct {
 	rare *rare // nil for most
 }
 
-func (e *entry) located() bool { return e.page != nil }
+func (e *Entry) located() bool { return e.page != nil }
+
+// Has reports whether the driver has a property by the last Put, of which none must be under way.
+func (e *Entry) Has(key, value string) bool {
+	if e.rare == nil {
+		return false
+	}
+	for i := range e.rare.traits { // not all of it: a Move of another driver may change his place
+		if p := &e.rare.traits[i].property; p.key == key {
+			return p.value == value
+		}
+	}
+	return false
+}
+
+// ID is the driver's, from the first Put on.
+func (e *Entry) ID() tracking.DriverID { return e.id }
+
+// At is the place of the last Put or Move, of which none must be under way.
+func (e *Entry) At() tracking.LngLat { return tracking.LngLat{Lng: e.at[0], Lat: e.at[1]} }
+
+// SeenAt is the last sign of life by the last Put or Move, of which none must be under way.
+func (e *Entry) SeenAt() time.Time { return time.UnixMilli(e.seen).UTC() }
 
 // rare is what most drivers do not have.
 type rare struct {
@@ -132,7 +158,7 @@ type rare struct {
 
 // room is how many more tasks the driver, who is on offer, may get where so many open ones are the
 // limit of who has none of his own; negative: any number.
-func (e *entry) room(most int) int {
+func (e *Entry) room(most int) int {
 	if e.tree == limited {
 		most = e.rare.limit
 	}
@@ -143,9 +169,10 @@ func (e *entry) room(most int) int {
 }
 
 // lastHeard is the moment from which silence is counted, UTC ms.
-func (e *entry) lastHeard() int64 { return max(e.seen, e.duty) }
+func (e *Entry) lastHeard() int64 { return max(e.seen, e.duty) }
 
-// Len is the number of drivers in the index, with and without a position.
+// Len is the number of drivers in the index, with and without a position, but for those whose entries
+// are a store's.
 func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -160,10 +187,25 @@ func (x *Index) Put(d tracking.Driver) {
 	e := x.drivers[d.ID]
 	if e == nil {
 		if x.drivers == nil {
-			x.drivers = make(map[tracking.DriverID]*entry)
+			x.drivers = make(map[tracking.DriverID]*Entry)
 		}
-		e = &entry{id: d.ID}
+		e = new(Entry)
 		x.drivers[d.ID] = e
+	}
+	x.put(e, d)
+}
+
+// PutEntry is Put for an entry of the store's own. A driver has always the same one.
+func (x *Index) PutEntry(e *Entry, d tracking.Driver) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	e.own = true
+	x.put(e, d)
+}
+
+func (x *Index) put(e *Entry, d tracking.Driver) {
+	if e.id == "" {
+		e.id = d.ID
 	}
 	was := *e
 	open := d.OpenTasks()
@@ -181,7 +223,7 @@ func (x *Index) Put(d tracking.Driver) {
 
 // setRare notes what most drivers do not have, and reports whether the properties are others than
 // before.
-func (x *Index) setRare(e *entry, d tracking.Driver) (other bool) {
+func (x *Index) setRare(e *Entry, d tracking.Driver) (other bool) {
 	if e.rare == nil && d.MaxOpenTasks == nil && len(d.Properties) == 0 {
 		return false
 	}
@@ -195,13 +237,14 @@ func (x *Index) setRare(e *entry, d tracking.Driver) (other bool) {
 }
 
 // place puts e into a tree at a position, or into none.
-func (x *Index) place(e *entry, tree uint8, p tracking.Position) {
+func (x *Index) place(e *Entry, tree uint8, p tracking.Position) {
 	at := [2]float64{p.Fix.LngLat.Lng, p.Fix.LngLat.Lat}
 	switch located := p.Located(); {
 	case located && e.located() && e.tree == tree:
 		if e.at != at {
 			x.trees[tree].move(e, at)
 		}
+		e.at = at // which may be -0 where it was 0
 		return
 	case e.located():
 		x.trees[e.tree].remove(e)
@@ -233,10 +276,19 @@ func treeOf(d tracking.Driver, open int) uint8 {
 func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.drivers[id]
-	if e == nil {
-		return
+	if e := x.drivers[id]; e != nil {
+		x.move(e, p)
 	}
+}
+
+// MoveEntry is Move for an entry of the store's own, which is in the index.
+func (x *Index) MoveEntry(e *Entry, p tracking.Position) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.move(e, p)
+}
+
+func (x *Index) move(e *Entry, p tracking.Position) {
 	was := *e
 	e.seen = p.SeenAt.UnixMilli()
 	x.queueSilence(e, e.inSilenceQueue)
@@ -249,15 +301,24 @@ func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
 func (x *Index) Remove(id tracking.DriverID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	e := x.drivers[id]
-	if e == nil {
-		return
+	if e := x.drivers[id]; e != nil {
+		x.remove(e)
+		delete(x.drivers, id)
 	}
+}
+
+// RemoveEntry is Remove for an entry of the store's own, which is in the index.
+func (x *Index) RemoveEntry(e *Entry) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.remove(e)
+}
+
+func (x *Index) remove(e *Entry) {
 	x.place(e, e.tree, tracking.Position{})
 	x.list(e)
 	if e.rare != nil {
 		x.setTraits(e, nil)
 	}
 	x.queueSilence(e, false)
-	delete(x.drivers, id)
 }

@@ -15,6 +15,7 @@ import (
 // Hit is a driver who was found, with the place and the open tasks that the index knew of then. A
 // store that reads others from the row afterwards knows that they have changed meanwhile.
 type Hit struct {
+	Entry     *Entry // nil unless it is the store's own
 	ID        tracking.DriverID
 	Distance  float64 // metres
 	At        tracking.LngLat
@@ -38,7 +39,7 @@ func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(
 		q.last, q.hint = offDuty, hintUnavailable
 	}
 	if keep != nil {
-		q.keep = func(e *entry) bool { return keep(e.id) }
+		q.keep = func(e *Entry) bool { return keep(e.id) }
 	}
 	return x.search(q)
 }
@@ -78,7 +79,7 @@ func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q q
 	}
 	since := rows.Ceil(o.SeenSince)
 	excluded := exclusion(o.Exclude)
-	q.keep = func(e *entry) bool {
+	q.keep = func(e *Entry) bool {
 		return e.seen >= since && (o.MaxOpen < 0 || int(e.open) < o.MaxOpen || e.tree == limited) && !excluded(e.id) &&
 			(required == nil || e.has(required)) && (keep == nil || keep(e.id))
 	}
@@ -107,8 +108,8 @@ type query struct {
 	hint          int
 	offset, limit int
 	within        float64 // metres; 0: anywhere
-	keep          func(*entry) bool
-	among         []*entry // only these count; nil: all
+	keep          func(*Entry) bool
+	among         []*Entry // only these count; nil: all
 	byLoad        bool     // of drivers equally near those with fewer open tasks first
 }
 
@@ -279,7 +280,7 @@ type search struct {
 // candidate is a driver who may be among the nearest.
 type candidate struct {
 	square float64 // of the straight line
-	driver *entry
+	driver *Entry
 	kept   bool // keep has let the driver pass
 }
 
@@ -287,7 +288,7 @@ type candidate struct {
 type hit struct {
 	distance float64 // metres
 	at       [2]float64
-	*entry
+	*Entry
 }
 
 // line is the square of the straight line that is r metres as an arc. What straight and radius, the
@@ -416,7 +417,7 @@ func (s *search) look(min, max [2]float64, p *page) bool {
 		slot := &p.slots[i]
 		if square := slot.at.square(&s.from); square <= s.bound {
 			s.seen++
-			s.add(candidate{square, slot.entry, false})
+			s.add(candidate{square, slot.Entry, false})
 		}
 	}
 	s.pages++
@@ -497,7 +498,7 @@ func (s *search) sift() {
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
 			v := vectorOf(h.at)
-			s.found = append(s.found, candidate{v.square(&s.from), h.entry, true})
+			s.found = append(s.found, candidate{v.square(&s.from), h.Entry, true})
 		}
 		inOrder(s.found, 0)
 		if len(s.found) == s.k {
@@ -528,7 +529,7 @@ func inOrder(list []candidate, sorted int) {
 func (s *search) pick() {
 	s.nearest = s.nearest[:0]
 	for _, c := range s.found { // their entries, each a cache miss, come all at once
-		s.nearest = append(s.nearest, hit{at: c.driver.at, entry: c.driver})
+		s.nearest = append(s.nearest, hit{at: c.driver.at, Entry: c.driver})
 	}
 	n := 0
 	for _, h := range s.nearest {
@@ -550,7 +551,13 @@ func (s *search) hits() []Hit {
 	}
 	list := make([]Hit, 0, len(s.nearest)-s.offset)
 	for _, h := range s.nearest[s.offset:] {
-		list = append(list, Hit{h.id, h.distance, tracking.LngLat{Lng: h.at[0], Lat: h.at[1]}, int(h.open)})
+		hit := Hit{
+			ID: h.id, Distance: h.distance, At: tracking.LngLat{Lng: h.at[0], Lat: h.at[1]}, OpenTasks: int(h.open),
+		}
+		if h.own {
+			hit.Entry = h.Entry
+		}
+		list = append(list, hit)
 	}
 	return list
 }

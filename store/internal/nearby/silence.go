@@ -22,7 +22,7 @@ type Silence struct {
 func (x *Index) Silent(before time.Time, limit int) []Silence {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var found []*entry
+	var found []*Entry
 	for len(found) < limit && len(x.silence) > 0 {
 		e := x.silence[0]
 		if now := e.lastHeard(); now != e.due {
@@ -67,7 +67,7 @@ func (x *Index) Ahead(after time.Time, limit int) (list []Silence) {
 }
 
 // queueSilence keeps e in the silence queue, or out of it.
-func (x *Index) queueSilence(e *entry, on bool) {
+func (x *Index) queueSilence(e *Entry, on bool) {
 	switch {
 	case on && !e.inSilenceQueue:
 		e.due = e.lastHeard()
@@ -86,7 +86,7 @@ func (x *Index) queueSilence(e *entry, on bool) {
 // silenceQueue is a heap of the drivers that may fall silent. A fix would have to move its driver
 // in the heap; instead it leaves the driver where that is, too early, and the place is put right
 // when it comes up: once in a while, not with each fix.
-type silenceQueue []*entry
+type silenceQueue []*Entry
 
 func (q silenceQueue) Len() int { return len(q) }
 func (q silenceQueue) Less(i, j int) bool {
@@ -100,8 +100,8 @@ func (q silenceQueue) Swap(i, j int) {
 	q[i].turn, q[j].turn = int32(i), int32(j)
 }
 func (q *silenceQueue) Push(e any) {
-	e.(*entry).turn = int32(len(*q))
-	*q = append(*q, e.(*entry))
+	e.(*Entry).turn = int32(len(*q))
+	*q = append(*q, e.(*Entry))
 }
 func (q *silenceQueue) Pop() any {
 	old := *q

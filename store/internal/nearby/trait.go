@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -14,7 +15,7 @@ type property struct{ key, value string }
 // trait is a property, and who of those on duty and heard of have it.
 type trait struct {
 	property
-	holders []*entry // in no order; those that have a position
+	holders []*Entry // in no order; those that have a position
 	known   int      // drivers who have it, on duty or not
 }
 
@@ -25,7 +26,7 @@ type held struct {
 }
 
 // setTraits notes the properties of a driver, and reports whether they are others than before.
-func (x *Index) setTraits(e *entry, properties map[string]string) bool {
+func (x *Index) setTraits(e *Entry, properties map[string]string) bool {
 	r := e.rare
 	if len(r.traits) == len(properties) && !slices.ContainsFunc(r.traits, func(h held) bool {
 		v, ok := properties[h.key]
@@ -44,6 +45,7 @@ func (x *Index) setTraits(e *entry, properties map[string]string) bool {
 		p := property{k, v}
 		t := x.traits[p]
 		if t == nil {
+			p = property{strings.Clone(k), strings.Clone(v)} // which may be parts of a longer text
 			if x.traits == nil {
 				x.traits = map[property]*trait{}
 			}
@@ -57,7 +59,7 @@ func (x *Index) setTraits(e *entry, properties map[string]string) bool {
 }
 
 // list puts a driver among the holders of his traits, or takes him from there, as he is now.
-func (x *Index) list(e *entry) {
+func (x *Index) list(e *Entry) {
 	if e.rare == nil {
 		return
 	}
@@ -75,7 +77,7 @@ func (x *Index) list(e *entry) {
 	e.rare.listed = true
 }
 
-func (x *Index) unlist(e *entry) {
+func (x *Index) unlist(e *Entry) {
 	if !e.rare.listed {
 		return
 	}
@@ -91,7 +93,7 @@ func (x *Index) unlist(e *entry) {
 }
 
 // has reports whether a driver has these properties.
-func (e *entry) has(properties []property) bool {
+func (e *Entry) has(properties []property) bool {
 	for _, p := range properties {
 		if e.rare == nil || !slices.ContainsFunc(e.rare.traits, func(h held) bool { return h.property == p }) {
 			return false
@@ -105,7 +107,7 @@ const fewHolders = 4096
 
 // among lists the holders of the rarest of these properties, if they are few; none is true when
 // there is nobody who has all of them.
-func (x *Index) among(properties []property) (holders []*entry, none bool) {
+func (x *Index) among(properties []property) (holders []*Entry, none bool) {
 	for i, p := range properties {
 		t := x.traits[p]
 		if t == nil || len(t.holders) == 0 {

@@ -24,13 +24,13 @@ type page struct {
 	crowd    bool
 	left     int32      // so many went since it was last measured
 	min, max [2]float64 // longitudes and latitudes: all are within, and by these it is in the R-tree
-	members  []*entry   // of a crowd; see there
+	members  []*Entry   // of a crowd; see there
 }
 
 // slot is a driver in a page.
 type slot struct {
 	at vector
-	*entry
+	*Entry
 }
 
 const (
@@ -61,12 +61,12 @@ func (p *page) holds(at [2]float64) bool {
 }
 
 // add puts e into the tree.
-func (t *tree) add(e *entry) {
+func (t *tree) add(e *Entry) {
 	t.len++
 	t.insert(e)
 }
 
-func (t *tree) insert(e *entry) {
+func (t *tree) insert(e *Entry) {
 	if p := t.crowds[e.at]; p != nil {
 		p.join(e)
 		return
@@ -129,7 +129,7 @@ func (t *tree) resize(p *page, min, max [2]float64) {
 }
 
 // remove takes e out of the tree.
-func (t *tree) remove(e *entry) {
+func (t *tree) remove(e *Entry) {
 	t.len--
 	p := e.page
 	if p.crowd {
@@ -143,7 +143,7 @@ func (t *tree) remove(e *entry) {
 	case len(p.slots) == sparse: // the others go to pages near by
 		t.pages.Delete(p.min, p.max, p)
 		for i := range p.slots {
-			t.insert(p.slots[i].entry)
+			t.insert(p.slots[i].Entry)
 		}
 	case p.left >= pageSize:
 		p.left = 0
@@ -154,7 +154,7 @@ func (t *tree) remove(e *entry) {
 }
 
 // drop takes e out of a page.
-func (p *page) drop(e *entry) {
+func (p *page) drop(e *Entry) {
 	last := len(p.slots) - 1
 	p.slots[e.slot] = p.slots[last]
 	p.slots[e.slot].slot = e.slot
@@ -164,7 +164,7 @@ func (p *page) drop(e *entry) {
 }
 
 // move takes e to another place.
-func (t *tree) move(e *entry, at [2]float64) {
+func (t *tree) move(e *Entry, at [2]float64) {
 	if p := e.page; !p.crowd && p.holds(at) && t.crowds[at] == nil {
 		e.at = at
 		p.slots[e.slot].at = vectorOf(at)
@@ -199,7 +199,7 @@ func (t *tree) divide(p *page) {
 	if max[1]-min[1] >= (max[0]-min[0])*math.Cos((min[1]+max[1])/2*math.Pi/180) && max[1] > min[1] || max[0] == min[0] {
 		axis = 1
 	}
-	slices.SortFunc(p.slots, func(a, b slot) int { return cmp.Compare(a.entry.at[axis], b.entry.at[axis]) })
+	slices.SortFunc(p.slots, func(a, b slot) int { return cmp.Compare(a.Entry.at[axis], b.Entry.at[axis]) })
 	at := cutAt(p.slots, axis)
 	upper := append(make([]slot, 0, pageSize), p.slots[at:]...)
 	clear(p.slots[at:])
@@ -221,7 +221,7 @@ func (t *tree) divide(p *page) {
 // cutAt says where to divide slots in order: in the widest gap about the middle, and not between
 // two in one spot.
 func cutAt(slots []slot, axis int) int {
-	gap := func(i int) float64 { return slots[i].entry.at[axis] - slots[i-1].entry.at[axis] }
+	gap := func(i int) float64 { return slots[i].Entry.at[axis] - slots[i-1].Entry.at[axis] }
 	n := len(slots)
 	best := n / 2
 	for i := n * 2 / 5; i <= n*3/5; i++ {
@@ -241,9 +241,9 @@ func cutAt(slots []slot, axis int) int {
 
 // bounds is the rectangle of those in slots, of which there is one at least.
 func bounds(slots []slot) (low, high [2]float64) {
-	low, high = slots[0].entry.at, slots[0].entry.at
+	low, high = slots[0].Entry.at, slots[0].Entry.at
 	for i := range slots {
-		at := slots[i].entry.at
+		at := slots[i].Entry.at
 		low = [2]float64{min(low[0], at[0]), min(low[1], at[1])}
 		high = [2]float64{max(high[0], at[0]), max(high[1], at[1])}
 	}
@@ -251,10 +251,10 @@ func bounds(slots []slot) (low, high [2]float64) {
 }
 
 // each calls f with all drivers.
-func (t *tree) each(f func(*entry)) {
+func (t *tree) each(f func(*Entry)) {
 	t.pages.Scan(func(_, _ [2]float64, p *page) bool {
 		for i := range p.slots {
-			f(p.slots[i].entry)
+			f(p.slots[i].Entry)
 		}
 		for _, e := range p.members {
 			f(e)
