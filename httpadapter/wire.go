@@ -79,11 +79,21 @@ func placeOf(p *tracking.Place) *place {
 	if p == nil {
 		return nil
 	}
-	w := &place{LngLat: pointOf(p.LngLat), Address: p.Address}
-	if p.Customer != nil {
-		w.Customer = &contact{p.Customer.Name, p.Customer.Mobile}
+	var w struct { // in one piece of memory: lists are full of places
+		place
+		at   point
+		whom contact
 	}
-	return w
+	w.Address = p.Address
+	if p.LngLat != nil {
+		w.at = point{p.LngLat.Lng, p.LngLat.Lat}
+		w.LngLat = &w.at
+	}
+	if p.Customer != nil {
+		w.whom = contact{p.Customer.Name, p.Customer.Mobile}
+		w.Customer = &w.whom
+	}
+	return &w.place
 }
 
 type task struct {
