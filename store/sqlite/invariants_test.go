@@ -139,6 +139,10 @@ var agreements = map[string]string{
 	"fixes without driver": `SELECT driver FROM fix_blocks WHERE driver NOT IN (SELECT seq FROM drivers)`,
 	"fixes without a newest one": `SELECT driver FROM fix_blocks
 		WHERE driver NOT IN (SELECT driver FROM positions WHERE open IS NOT NULL)`,
+	"completions": `SELECT app FROM (SELECT app, span, outcome, n FROM completions UNION ALL
+		SELECT app, completed_at >> 19, outcome, count(*) FROM tasks
+			WHERE completed_at IS NOT NULL AND status = 'completed' GROUP BY 1, 2, 3)
+		GROUP BY app, span, outcome HAVING count(*) <> 2 OR min(n) <> max(n)`,
 	"a trip's window": `SELECT id FROM trips
 		WHERE covers_until <> CASE WHEN status = 1 THEN 9223372036854775807 ELSE ended_at END`,
 }

@@ -20,6 +20,7 @@ func taskChecks() []check {
 		{"Tasks/a mark neither skips nor repeats what stays", markNeitherSkipsNorRepeats},
 		{"Tasks/of another application are not found", tasksOfAnotherAppAreNotFound},
 		{"TaskCounts/counts the open, the waiting, the late, and the completed since a time", taskCounts},
+		{"TaskCounts/follow a completed task that is changed, reopened, completed anew, or deleted", taskCountsFollow},
 		{"Tasks/a changed task is found by its new values only", changedTaskIsFoundByNewValues},
 		{"TaskByKey/finds the task of that key", taskByKeyFindsIt},
 		{"TaskByLink/finds the task of any application, until the link is revoked", taskByLinkFindsItUntilRevoked},
@@ -471,4 +472,65 @@ func seedTasks(t testing.TB, s tracking.Store) (*client, []tracking.Task) {
 		c.commit(tracking.Changeset{Tasks: tasks[i : i+6]})
 	}
 	return c, tasks
+}
+
+func taskCountsFollow(t testing.TB, s tracking.Store) {
+	c, tasks := various(t, s)
+	count := func(what string) {
+		t.Helper()
+		for m := time.Duration(0); m < 300; m += 10 {
+			since, done := at((m+1)*time.Minute), map[tracking.Outcome]int{}
+			if m == 0 {
+				since = time.Time{}
+			}
+			for _, task := range tasks {
+				if task.Status == tracking.StatusCompleted && !task.CompletedAt.Before(since) {
+					done[task.Outcome]++
+				}
+			}
+			n, err := s.TaskCounts(c.ctx, here, tracking.CountQuery{Now: t0, CompletedSince: since})
+			c.ok(err)
+			if len(n.Completed) != 0 || len(done) != 0 {
+				same(t, fmt.Sprintf("%s, completed since %v", what, since), n.Completed, done)
+			}
+		}
+	}
+	change := func(do func(i int, task *tracking.Task)) {
+		for i := range tasks {
+			if tasks[i].Status == tracking.StatusCompleted {
+				do(i, &tasks[i])
+			}
+		}
+		c.commit(tracking.Changeset{Tasks: tasks})
+		for i := range tasks {
+			tasks[i] = c.task(tasks[i].ID)
+		}
+	}
+	count("as made")
+	change(func(i int, task *tracking.Task) { task.Notes = "the same otherwise" })
+	count("changed elsewhere")
+	change(func(i int, task *tracking.Task) {
+		task.CompletedAt = task.CompletedAt.Add(time.Duration(i) * time.Minute)
+		task.Outcome = []tracking.Outcome{tracking.OutcomeSucceeded, tracking.OutcomeCancelled}[i/4%2]
+	})
+	count("completed at another time, with another outcome")
+	var again []int
+	change(func(i int, task *tracking.Task) {
+		if i%8 == 3 {
+			task.Status, task.Outcome, task.CompletedAt = tracking.StatusAssigned, "", time.Time{}
+			again = append(again, i)
+		}
+	})
+	count("half of them reopened")
+	for _, i := range again {
+		tasks[i].Status, tasks[i].Outcome, tasks[i].CompletedAt = tracking.StatusCompleted, tracking.OutcomeFailed, at(4*time.Hour)
+	}
+	change(func(int, *tracking.Task) {})
+	count("completed anew")
+	c.commit(tracking.Changeset{DeleteTasks: tasks[:20]})
+	tasks = tasks[20:]
+	count("half of all deleted")
+	c.commit(tracking.Changeset{DeleteTasks: tasks})
+	tasks = nil
+	count("all deleted")
 }
