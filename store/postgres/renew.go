@@ -57,8 +57,10 @@ func (s *Store) renewTerms(ctx context.Context) error {
 // not one that somebody else has written meanwhile.
 func (s *Store) renewBatch(ctx context.Context, from, to taskKey) (done bool, err error) {
 	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		if _, err := tx.Exec(ctx, limitLockWait); err != nil {
-			return err
+		for _, set := range []string{limitLockWait, takeTime} {
+			if _, err := tx.Exec(ctx, set); err != nil {
+				return err
+			}
 		}
 		found, err := tx.Query(ctx, s.sql(selectOtherScripts), from.app, from.id, to.app, to.id)
 		if err != nil {

@@ -115,3 +115,29 @@ func TestTermsAreRenewed(t *testing.T) {
 		t.Errorf("there are %s indices of requests by trip", n[0])
 	}
 }
+
+// To renew them takes as long as it needs, whatever is set for calls.
+func TestRenewalTakesItsTime(t *testing.T) {
+	t.Parallel()
+	url := blank.Database(t)
+	s := open(t, url, postgres.Options{}.WithMigrations(firstMigrations(t)))
+	cs := newTask("t")
+	cs.Tasks[0].Drop = &tracking.Place{Address: "شارع ٤٥٦٧"}
+	commit(t, s, *cs)
+	s.Close()
+	c := connect(t, url)
+	execute(t, c, `UPDATE tracking.tasks SET terms = '{w٤٥٦٧}'`)
+	execute(t, c, `
+CREATE FUNCTION tracking.unlimited() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+	IF current_setting('statement_timeout') <> '0' THEN
+		RAISE EXCEPTION 'it may take %', current_setting('statement_timeout');
+	END IF;
+	RETURN NEW;
+END $$`)
+	execute(t, c, `CREATE TRIGGER unlimited BEFORE UPDATE ON tracking.tasks FOR EACH ROW EXECUTE FUNCTION tracking.unlimited()`)
+	open(t, url, nil).Close()
+	if got := sql(t, url, `SELECT ('w4567' = ANY (terms))::text FROM tracking.tasks`); got[0] != "true" {
+		t.Errorf("that 4567 is among the terms is %s", got[0])
+	}
+}
