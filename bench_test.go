@@ -119,6 +119,52 @@ func BenchmarkDriversNear(b *testing.B) {
 	}
 }
 
+// BenchmarkFixerAndReader is one who records fixes and one who looks for the 10 nearest of a million
+// drivers, in turn alone and both at once: what each keeps of the rate that it has alone.
+func BenchmarkFixerAndReader(b *testing.B) {
+	const window = 50 * time.Millisecond
+	svc, c := million()
+	r, q := rand.New(rand.NewPCG(9, 10)), rand.New(rand.NewPCG(11, 12))
+	homes := map[int]tracking.LngLat{}
+	fix := func() {
+		i := r.IntN(drivers/100) * 100
+		if _, ok := homes[i]; !ok {
+			homes[i] = home(i)
+		}
+		p := homes[i]
+		p.Lng += 1e-6
+		homes[i] = p
+		at := c.start.Add(time.Duration(c.ahead.Add(int64(time.Millisecond))))
+		if _, err := svc.RecordFixes(b.Context(), driverID(i), []tracking.Fix{{LngLat: p, Time: at}}); err != nil {
+			b.Error(err)
+		}
+	}
+	read := func() {
+		p := inCity(q)
+		list, _, err := svc.Drivers(b.Context(), tracking.DriverFilter{Page: tracking.Page{Limit: 10}, Near: &p})
+		if err != nil || len(list) != 10 {
+			b.Error(len(list), err)
+		}
+	}
+	times := func(f func()) (n float64) {
+		for end := time.Now().Add(window); n == 0 || time.Now().Before(end); n++ {
+			f()
+		}
+		return n
+	}
+	var fixes, reads, fixesToo, readsToo float64
+	for b.Loop() {
+		fixes += times(fix)
+		reads += times(read)
+		var both sync.WaitGroup
+		both.Go(func() { fixesToo += times(fix) })
+		both.Go(func() { readsToo += times(read) })
+		both.Wait()
+	}
+	b.ReportMetric(fixesToo/fixes, "×fixer-alone")
+	b.ReportMetric(readsToo/reads, "×reader-alone")
+}
+
 // A task created, given to the nearest of ten thousand drivers on duty among a million, and
 // cancelled again; beside creating and cancelling alone.
 func BenchmarkCreate(b *testing.B) {

@@ -46,8 +46,20 @@ var lines = []line{
 		side{root + "Fix/RecordFixes", "ns/op"}, side{root + "Fix/append_to_a_map_of_slices", "ns/op"}, "≤ 6",
 	},
 	{
+		"one fixer beside one reader, memory", "the fixer alone",
+		side{root + "FixerAndReader", "×fixer-alone"}, side{}, "≥ 0.6",
+	},
+	{
+		"one reader beside one fixer, memory", "the reader alone",
+		side{root + "FixerAndReader", "×reader-alone"}, side{}, "≥ 0.6",
+	},
+	{
 		"a task created with its event, memory store", "two writes to maps",
 		side{memory + "Create/task_and_event", "ns/op"}, side{memory + "Create/raw:_two_maps", "ns/op"}, "≤ 2",
+	},
+	{
+		"a task created through the Service and given to the nearest driver, memory: processor time", "two writes to maps",
+		side{root + "Beside/create_auto-assigned,_two_map_writes", "×raw"}, side{}, "≤ 5",
 	},
 	{
 		"first page of all tasks at a million, memory", "the same at ten thousand",
@@ -60,8 +72,12 @@ var lines = []line{
 		"8 callers create for the nearest of 100,000 drivers, all over the city", "",
 		side{root + "CreateAtOnce/spread", "creates/s"}, side{}, "≥ 20,000/s",
 	},
+	{"the slowest of these", "", side{root + "CreateAtOnce/spread", "worst-ms"}, side{}, "≤ 20 ms"},
 	{"the same, each freed again", "", side{root + "CreateAtOnce/freed_again", "creates/s"}, side{}, "≥ 20,000/s"},
+	{"the slowest of these", "", side{root + "CreateAtOnce/freed_again", "worst-ms"}, side{}, "≤ 20 ms"},
 	{"the same, all at one place", "", side{root + "CreateAtOnce/at_one_place", "creates/s"}, side{}, "≥ 20,000/s"},
+	{"the slowest of these", "", side{root + "CreateAtOnce/at_one_place", "worst-ms"}, side{}, "≤ 20 ms"},
+	{"commits of these lost to another", "", side{root + "CreateAtOnce/at_one_place", "%lost"}, side{}, "≤ 1 %"},
 	{
 		"SQLite: durable fixes, 1 caller", "append + fdatasync in the same groups",
 		side{sqlite + "Fixes/1", "fixes/s"}, side{sqlite + "Append/1", "fixes/s"}, "≥ 0.8",
