@@ -34,7 +34,7 @@ UPDATE apps SET last_version = max(last_version, ?, coalesce((SELECT version FRO
 )
 
 func (x *tx) marks(app int64) (m marks, err error) {
-	err = x.get(&m, selectMarks, app)
+	err = x.scan(selectMarks, []any{app}, &m.LastVersion, &m.LastNotice)
 	return m, err
 }
 

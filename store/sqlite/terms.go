@@ -35,7 +35,7 @@ const (
 func (x *tx) place(createdAt int64) (place int64, err error) {
 	for ; ; createdAt++ { // until there is room
 		from, to := createdAt<<termBits, (createdAt+1)<<termBits
-		if err := x.get(&place, selectPlace, from, from, to); err != nil || place < to {
+		if err := x.scan(selectPlace, []any{from, from, to}, &place); err != nil || place < to {
 			return place, err
 		}
 	}
