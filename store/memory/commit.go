@@ -66,8 +66,8 @@ func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 		store: s, app: s.application(app), cs: cs, deleted: cs.DeleteDrivers, closed: cs.CloseRequests,
 		deliver: s.boxes.open(cs.Deliver),
 	}
-	for _, t := range cs.Tasks {
-		t = rows.Task(t)
+	for _, t := range cs.Tasks { // which are packed, and so copied, when they are put
+		t = rows.BorrowedTask(t)
 		c.tasks = append(c.tasks, &t)
 	}
 	for _, t := range cs.Trips {

@@ -23,15 +23,7 @@ func Ceil(t time.Time) int64 {
 
 // Task is a copy of t as a store keeps it.
 func Task(t tracking.Task) tracking.Task {
-	t = t.Clone()
-	t.Time, t.GeocodeAt, t.Link.MadeAt = Time(t.Time), Time(t.GeocodeAt), Time(t.Link.MadeAt)
-	t.CreatedAt, t.UpdatedAt, t.AssignedAt = Time(t.CreatedAt), Time(t.UpdatedAt), Time(t.AssignedAt)
-	t.StartedAt, t.PickedUpAt, t.CompletedAt = Time(t.StartedAt), Time(t.PickedUpAt), Time(t.CompletedAt)
-	t.PickupArrivingAt, t.PickupArrivedAt = Time(t.PickupArrivingAt), Time(t.PickupArrivedAt)
-	t.ArrivingAt, t.ArrivedAt, t.StepAt = Time(t.ArrivingAt), Time(t.ArrivedAt), Time(t.StepAt)
-	t.Window.From, t.Window.To, t.Promise = Time(t.Window.From), Time(t.Window.To), Time(t.Promise)
-	t.LateFor, t.AssignAt, t.DueAt = Time(t.LateFor), Time(t.AssignAt), Time(t.DueAt)
-	t.WaitsSince, t.ErasedAt = Time(t.WaitsSince), Time(t.ErasedAt)
+	t = BorrowedTask(t.Clone())
 	for i := range t.Proofs {
 		t.Proofs[i].At = Time(t.Proofs[i].At)
 	}
@@ -40,6 +32,20 @@ func Task(t tracking.Task) tracking.Task {
 			steps[i].At = Time(steps[i].At)
 		}
 	}
+	return t
+}
+
+// BorrowedTask is t with its times as a store keeps them, but for those in its lists: for who writes
+// all of it somewhere else, in whole milliseconds, before the caller goes on.
+func BorrowedTask(t tracking.Task) tracking.Task {
+	t.Time, t.GeocodeAt, t.Link.MadeAt = Time(t.Time), Time(t.GeocodeAt), Time(t.Link.MadeAt)
+	t.CreatedAt, t.UpdatedAt, t.AssignedAt = Time(t.CreatedAt), Time(t.UpdatedAt), Time(t.AssignedAt)
+	t.StartedAt, t.PickedUpAt, t.CompletedAt = Time(t.StartedAt), Time(t.PickedUpAt), Time(t.CompletedAt)
+	t.PickupArrivingAt, t.PickupArrivedAt = Time(t.PickupArrivingAt), Time(t.PickupArrivedAt)
+	t.ArrivingAt, t.ArrivedAt, t.StepAt = Time(t.ArrivingAt), Time(t.ArrivedAt), Time(t.StepAt)
+	t.Window.From, t.Window.To, t.Promise = Time(t.Window.From), Time(t.Window.To), Time(t.Promise)
+	t.LateFor, t.AssignAt, t.DueAt = Time(t.LateFor), Time(t.AssignAt), Time(t.DueAt)
+	t.WaitsSince, t.ErasedAt = Time(t.WaitsSince), Time(t.ErasedAt)
 	return t
 }
 
