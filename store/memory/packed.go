@@ -65,7 +65,10 @@ func packDriver(d *tracking.Driver) packedDriver {
 // driver unpacks it, as [packedTask.task] does, into d.
 func (p packedDriver) driver(d *tracking.Driver) {
 	u := packing{rest: string(p), owns: true}
-	u.driver(d)
+	if u.driverMostly(d); !u.over() {
+		u := u // which goes to the heap, as the one above, that is all that most need, must not
+		u.driverRest(d)
+	}
 }
 
 // look is the driver with all texts parts of it, for who keeps none of them.
@@ -180,6 +183,11 @@ func (p *packing) driverHead(available, silent *bool, version *int64) {
 }
 
 func (p *packing) driver(d *tracking.Driver) {
+	p.driverMostly(d)
+	p.driverRest(d)
+}
+
+func (p *packing) driverMostly(d *tracking.Driver) {
 	p.driverHead(&d.Available, &d.Silent, &d.Version)
 	p.time(&d.UpdatedAt)
 	if p.over() {
@@ -193,9 +201,9 @@ func (p *packing) driver(d *tracking.Driver) {
 	p.time(&d.LegAt)
 	integer(p, &d.TokenGeneration)
 	p.hash(&d.AppToken)
-	if p.over() {
-		return
-	}
+}
+
+func (p *packing) driverRest(d *tracking.Driver) {
 	p.hash(&d.IngestToken)
 	texts(p, &d.Properties)
 	slice(p, &d.Route, (*packing).stop)
