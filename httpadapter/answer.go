@@ -32,18 +32,19 @@ func (s success) write(h *Handler, w *recorder, r *request) error {
 		return h.writeJSON(w, r, http.StatusOK, s)
 	}
 	j := buffers.Get().(*jsonText)
-	defer func() {
-		if cap(j.b) <= largeBuffer {
-			buffers.Put(j)
-		}
-	}()
 	j.b, j.err = j.b[:0], nil
 	s.appendTo(j, data)
 	if j.err != nil {
 		return h.writeUnencoded(w, r, j.err)
 	}
 	jsonHeaders(w.Header())
-	return h.writeBody(w, r, http.StatusOK, j.b)
+	if err := h.writeBody(w, r, http.StatusOK, j.b); err != nil {
+		return err // and HTTP/2 may yet be reading the buffer: it is for nobody else
+	}
+	if cap(j.b) <= largeBuffer {
+		buffers.Put(j)
+	}
+	return nil
 }
 
 // smaller is a success that is compressed for those who take it.
