@@ -26,14 +26,14 @@ func pack(t *tracking.Task) packedTask {
 // task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay
 // hold too, are not, else each of these would keep all of a task that has been replaced.
 func (p packedTask) task() (t tracking.Task) {
-	u := packing{rest: string(p), owns: true}
+	u := packing{kept: string(p), owns: true}
 	u.task(&t)
 	return t
 }
 
 // look is the task with all its texts parts of it, for who keeps none of them.
 func (p packedTask) look() (t tracking.Task) {
-	u := packing{rest: string(p)}
+	u := packing{kept: string(p)}
 	u.task(&t)
 	return t
 }
@@ -47,7 +47,7 @@ type taskHead struct {
 }
 
 func (p packedTask) head() (h taskHead) {
-	u := packing{rest: string(p)}
+	u := packing{kept: string(p)}
 	u.head(&h.status, &h.outcome, &h.id, &h.version)
 	return h
 }
@@ -64,7 +64,7 @@ func packDriver(d *tracking.Driver) packedDriver {
 
 // driver unpacks it, as [packedTask.task] does, into d.
 func (p packedDriver) driver(d *tracking.Driver) {
-	u := packing{rest: string(p), owns: true}
+	u := packing{kept: string(p), owns: true}
 	if u.driverMostly(d); !u.over() {
 		u := u // which goes to the heap, as the one above, that is all that most need, must not
 		u.driverRest(d)
@@ -73,7 +73,7 @@ func (p packedDriver) driver(d *tracking.Driver) {
 
 // look is the driver with all texts parts of it, for who keeps none of them.
 func (p packedDriver) look() (d tracking.Driver) {
-	u := packing{rest: string(p)}
+	u := packing{kept: string(p)}
 	u.driver(&d)
 	return d
 }
@@ -85,7 +85,7 @@ type driverHead struct {
 }
 
 func (p packedDriver) head() (h driverHead) {
-	u := packing{rest: string(p)}
+	u := packing{kept: string(p)}
 	u.driverHead(&h.available, &h.silent, &h.version)
 	return h
 }
@@ -95,7 +95,8 @@ func (p packedDriver) head() (h driverHead) {
 type packing struct {
 	writes bool
 	b      []byte
-	rest   string
+	kept   string
+	at     int  // in kept: to cut it would be a store that the garbage collector has to be told of
 	owns   bool // names that are read are copies
 }
 
@@ -256,7 +257,7 @@ func (p *packing) stuck(v *tracking.StuckStep) {
 }
 
 // over reports whether all that is still to be read is zero.
-func (p *packing) over() bool { return !p.writes && p.rest == "" }
+func (p *packing) over() bool { return !p.writes && p.at == len(p.kept) }
 
 // number writes v and returns it, or returns what it reads.
 func (p *packing) number(v uint64) uint64 {
@@ -265,9 +266,9 @@ func (p *packing) number(v uint64) uint64 {
 		return v
 	}
 	v = 0
-	for shift := 0; p.rest != ""; shift += 7 {
-		c := p.rest[0]
-		p.rest = p.rest[1:]
+	for shift := 0; p.at < len(p.kept); shift += 7 {
+		c := p.kept[p.at]
+		p.at++
 		v |= uint64(c&0x7f) << shift
 		if c < 0x80 {
 			break
@@ -282,7 +283,8 @@ func text[S ~string](p *packing, v *S) {
 		p.b = append(p.b, *v...)
 		return
 	}
-	*v, p.rest = S(p.rest[:n]), p.rest[n:]
+	*v = S(p.kept[p.at:][:n])
+	p.at += int(n)
 }
 
 // name is a text that others may keep.
@@ -358,7 +360,7 @@ func (p *packing) hash(v *tracking.Hash) {
 		p.b = append(p.b, v[:]...)
 		return
 	}
-	p.rest = p.rest[copy(v[:], p.rest):]
+	p.at += copy(v[:], p.kept[p.at:])
 }
 
 // lnglat keeps ten-millionths of degrees where a place is in such.
