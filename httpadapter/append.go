@@ -177,7 +177,8 @@ func (j *jsonText) place(name string, p *place) {
 	j.close('}')
 }
 
-// jsonText is JSON as it grows. The first error sticks.
+// jsonText is JSON as it grows. The first error sticks. What adds a piece of several parts stores them
+// at once: each store of b is one that the garbage collector has to be told of.
 type jsonText struct {
 	b   []byte
 	err error
@@ -196,9 +197,9 @@ func (j *jsonText) element() {
 // name begins a member, whose name needs no escapes.
 func (j *jsonText) name(name string) {
 	j.element()
-	j.b = append(j.b, '"')
-	j.b = append(j.b, name...)
-	j.b = append(j.b, '"', ':')
+	b := append(j.b, '"')
+	b = append(b, name...)
+	j.b = append(b, '"', ':')
 }
 
 func (j *jsonText) text(name, v string) {
@@ -276,7 +277,7 @@ func (j *jsonText) float(f float64) {
 // string is a text as encoding/json writes it without escapes for HTML.
 func (j *jsonText) string(s string) {
 	const hex = "0123456789abcdef"
-	j.b = append(j.b, '"')
+	b := append(j.b, '"')
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -288,35 +289,35 @@ func (j *jsonText) string(s string) {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			switch {
 			case r == utf8.RuneError && n == 1:
-				j.b = append(append(j.b, s[from:i]...), `\ufffd`...)
+				b = append(append(b, s[from:i]...), `\ufffd`...)
 				from = i + n
 			case r == '\u2028' || r == '\u2029': // ends of lines to JavaScript
-				j.b = append(append(j.b, s[from:i]...), `\u202`...)
-				j.b = append(j.b, hex[r&0xf])
+				b = append(append(b, s[from:i]...), `\u202`...)
+				b = append(b, hex[r&0xf])
 				from = i + n
 			}
 			i += n
 			continue
 		}
-		j.b = append(j.b, s[from:i]...)
+		b = append(b, s[from:i]...)
 		switch c {
 		case '"', '\\':
-			j.b = append(j.b, '\\', c)
+			b = append(b, '\\', c)
 		case '\b':
-			j.b = append(j.b, '\\', 'b')
+			b = append(b, '\\', 'b')
 		case '\f':
-			j.b = append(j.b, '\\', 'f')
+			b = append(b, '\\', 'f')
 		case '\n':
-			j.b = append(j.b, '\\', 'n')
+			b = append(b, '\\', 'n')
 		case '\r':
-			j.b = append(j.b, '\\', 'r')
+			b = append(b, '\\', 'r')
 		case '\t':
-			j.b = append(j.b, '\\', 't')
+			b = append(b, '\\', 't')
 		default:
-			j.b = append(j.b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+			b = append(b, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
 		}
 		i++
 		from = i
 	}
-	j.b = append(append(j.b, s[from:]...), '"')
+	j.b = append(append(b, s[from:]...), '"')
 }
