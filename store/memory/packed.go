@@ -91,7 +91,8 @@ func (p packedDriver) head() (h driverHead) {
 }
 
 // packing writes fields, or reads them: each of its methods does both, so that what is written and what
-// is read cannot come apart.
+// is read cannot come apart. What it writes it leaves as it is, not even storing the same again: it may
+// belong to the caller, for whom others read it.
 type packing struct {
 	writes bool
 	b      []byte
@@ -309,14 +310,16 @@ func word[S ~string](p *packing, v *S) {
 	}
 	if n = int(p.number(uint64(n))); n == len(words) {
 		name(p, v)
-	} else {
+	} else if !p.writes {
 		*v = S(words[n])
 	}
 }
 
 func integer[I ~int | ~int64](p *packing, v *I) {
 	n := p.number(uint64(*v)<<1 ^ uint64(int64(*v)>>63))
-	*v = I(int64(n>>1) ^ -int64(n&1))
+	if !p.writes {
+		*v = I(int64(n>>1) ^ -int64(n&1))
+	}
 }
 
 func (p *packing) bool(v *bool) {
@@ -324,10 +327,16 @@ func (p *packing) bool(v *bool) {
 	if *v {
 		n = 1
 	}
-	*v = p.number(n) == 1
+	if n = p.number(n); !p.writes {
+		*v = n == 1
+	}
 }
 
-func (p *packing) float(v *float64) { *v = math.Float64frombits(p.number(math.Float64bits(*v))) }
+func (p *packing) float(v *float64) {
+	if n := p.number(math.Float64bits(*v)); !p.writes {
+		*v = math.Float64frombits(n)
+	}
+}
 
 // time keeps a moment in whole milliseconds, UTC; with 0 for none, as so few have one.
 func (p *packing) time(v *time.Time) {
@@ -376,7 +385,9 @@ func (p *packing) lnglat(v *tracking.LngLat) {
 	east, north := int64(lng), int64(lat)
 	integer(p, &east)
 	integer(p, &north)
-	v.Lng, v.Lat = float64(east)/1e7, float64(north)/1e7
+	if !p.writes {
+		v.Lng, v.Lat = float64(east)/1e7, float64(north)/1e7
+	}
 }
 
 func pointer[T any](p *packing, v **T, each func(*packing, *T)) {
