@@ -399,7 +399,8 @@ func (c *change) deleteDriver(r *driverRow) {
 	c.app.lastVersion = max(c.app.lastVersion, d.Version)
 	c.app.lastNotice = max(c.app.lastNotice, r.others().feed.last)
 	c.app.drivers.remove(c.app, r, &d)
-	r.agedAt = never // the aging queue may hold the row for a while
+	// the aging queue and that of matches may hold the row for a while, but not who it was
+	r.person, r.kept, r.moved, r.agedAt = "", "", packedPosition{}, never
 	c.app.erased = append(c.app.erased, r)
 }
 

@@ -159,17 +159,65 @@ func TestPackedHashThatEndsInZeros(t *testing.T) {
 	}
 }
 
+// held is how many bytes of the heap are reachable.
+func held() int {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// What is still queued of a driver who is deleted, as the term of a fix that a purge is to look at or a
+// match that nobody has asked for, does not keep who it was.
+func TestADriverDeletedIsLetGo(t *testing.T) {
+	const n, size = 100, 200_000
+	ctx, s := context.Background(), New()
+	before := held()
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	commit := func(cs *tracking.Changeset) {
+		t.Helper()
+		if _, err := s.Commit(ctx, "a", cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(&tracking.Changeset{Tasks: []tracking.Task{{
+		ID: "t", Waiting: true, Drop: &tracking.Place{LngLat: &tracking.LngLat{Lng: 50}},
+	}}})
+	for i := range n {
+		id := tracking.DriverID(fmt.Sprint("driver ", i))
+		commit(&tracking.Changeset{Drivers: []tracking.Driver{{
+			ID: id, Person: strings.Repeat("p", size/2), Name: strings.Repeat("x", size/2), Available: true,
+		}}})
+		if i == 0 {
+			if _, err := s.Matches(ctx, "a", tracking.MatchQuery{MaxOpen: -1, Within: 1, Limit: 1}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.RecordFixes(ctx, "a", tracking.FixBatch{
+			DriverID: id, SeenAt: at, Fixes: []tracking.Fix{{Time: at, EventID: strings.Repeat("e", size/2)}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Driver(ctx, "a", id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		commit(&tracking.Changeset{DeleteDrivers: []tracking.Driver{{ID: id, Version: d.Version}}})
+	}
+	if _, err := s.Purge(ctx, tracking.Before{Limit: 10 * n}); err != nil {
+		t.Fatal(err)
+	}
+	if got := held() - before; got > n*size/10 {
+		t.Errorf("%d bytes are held where %d of drivers are gone", got, n*size)
+	}
+	runtime.KeepAlive(s)
+}
+
 // What goes by a task's id, as its link, an event of it, or the route of its driver, does not keep
 // all of the task as it was then.
 func TestATaskReplacedIsLetGo(t *testing.T) {
 	const n, size = 100, 200_000
 	ctx, s := context.Background(), New()
-	held := func() int {
-		runtime.GC()
-		var m runtime.MemStats
-		runtime.ReadMemStats(&m)
-		return int(m.HeapAlloc)
-	}
 	before := held()
 	commit := func(cs *tracking.Changeset) {
 		t.Helper()
