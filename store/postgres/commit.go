@@ -112,6 +112,7 @@ type locked struct {
 	subjects map[tracking.Subject]*subjectState
 	requests map[tracking.TrackingID][]int64 // the drivers of those that are locked
 	marks    marks
+	marked   bool // marks are read
 
 	numbers, eventNumbers []int64 // for new drivers, and for events
 }
@@ -172,7 +173,27 @@ func (l *locked) write(ctx context.Context) error {
 			return err
 		}
 	}
-	return l.appendEvents()
+	if err := l.appendEvents(); err != nil {
+		return err
+	}
+	return l.lookAgain(ctx)
+}
+
+// lookAgain makes sure that the marks from which new drivers and invites go on are still so: somebody may
+// have made and deleted one of the same id since they were read, also while an insert waited.
+func (l *locked) lookAgain(ctx context.Context) error {
+	if !l.marked {
+		return nil
+	}
+	var now marks
+	queueEach(l.tx, func(m marks) { now = m }, scanMarks, selectMarks, l.app)
+	if err := l.flush(ctx); err != nil {
+		return err
+	}
+	if now.version > l.marks.version || now.notice > l.marks.notice {
+		return errMoved
+	}
+	return nil
 }
 
 // driverIDs are those of all drivers whose rows, or what belongs to them, the changeset is about:
@@ -286,7 +307,7 @@ func (l *locked) lockOwners() {
 	if invites+deleted > 0 {
 		queueEach(l.tx, func(v inviteState) { l.invites[v.driver] = v }, scanInviteState, lookInvites, l.app, ids)
 	}
-	if fresh+invites > 0 {
+	if l.marked = fresh+invites > 0; l.marked {
 		queueEach(l.tx, func(m marks) { l.marks = m }, scanMarks, selectMarks, l.app)
 	}
 	if fresh > 0 {
@@ -454,18 +475,8 @@ func (l *locked) putRows() error {
 
 // putTasks queues the tasks that are new, or those that replace one.
 func (l *locked) putTasks(insert bool) error {
-	list, given := l.tasksToPut(insert)
-	switch {
-	case insert && l.store.tx != nil:
-		return l.writeTasks(insertTasksWithin, l.app, list, given)
-	case insert:
-		return l.writeTasks(insertTasks, l.app, list, given)
-	}
-	return l.writeTasks(updateTasks, l.app, list, given)
-}
-
-// tasksToPut are the tasks that are new, or those that replace one, and what is given to each.
-func (l *locked) tasksToPut(insert bool) (list []*tracking.Task, given []*tracking.Given) {
+	var list []*tracking.Task
+	var given []*tracking.Given
 	for _, c := range l.changes {
 		for i := range c.cs.Tasks {
 			if t := &c.cs.Tasks[i]; t.Version == 0 == insert {
@@ -473,7 +484,25 @@ func (l *locked) tasksToPut(insert bool) (list []*tracking.Task, given []*tracki
 			}
 		}
 	}
-	return list, given
+	switch {
+	case len(list) == 0:
+		return nil
+	case !insert:
+		return l.writeTasks(updateTasks, l.app, list, given)
+	}
+	sql := insertTasks
+	if l.store.tx != nil {
+		sql = insertTasksWithin
+	}
+	if err := l.writeTasks(sql, l.app, list, given); err != nil {
+		return err
+	}
+	ids := make([]string, len(list))
+	for i, t := range list {
+		ids[i] = string(t.ID)
+	}
+	l.givingTasks(list, given, renumberTasks, l.app, ids)
+	return nil
 }
 
 // putOthers queues the trips, drivers and keys that are new, or those that replace one.

@@ -104,6 +104,7 @@ func (c *change) lockAndDelete(ctx context.Context) error {
 	}
 	if version > 0 {
 		c.queue(keepMarks, c.app, version, int64(0))
+		c.marks = c.marks.after(version, 0)
 	}
 	c.queue(dropNotices, c.app, drivers, notices)
 	c.queue(dropQueues, c.app, subjects)

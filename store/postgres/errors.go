@@ -82,9 +82,15 @@ func notText(err error) bool {
 	return c == codeNotInEncoding || c == codeNotInJSON
 }
 
+// errMoved is of a transaction whose new rows go on from marks that were raised meanwhile.
+var errMoved = errors.New("postgres: the marks were raised meanwhile")
+
 // passes reports whether the transaction may well succeed when it is run again: it met another one
 // that was at work on the same rows, or inserted the same row and was faster.
 func passes(err error) bool {
+	if errors.Is(err, errMoved) {
+		return true
+	}
 	switch code(err) {
 	case codeSerialization, codeDeadlock, codeLockTimeout:
 		return true
@@ -123,7 +129,8 @@ func ourFault(err error) error {
 	switch {
 	case code(err) != "", errors.As(err, &known), errors.As(err, &conflict):
 		return err
-	case errors.Is(err, tracking.ErrNotFound), errors.Is(err, pgx.ErrNoRows), errors.Is(err, errNothing):
+	case errors.Is(err, tracking.ErrNotFound), errors.Is(err, pgx.ErrNoRows), errors.Is(err, errNothing),
+		errors.Is(err, errMoved):
 		return err
 	}
 	return &tracking.Error{Code: tracking.ErrInternal, Message: "The store failed.", Err: err}

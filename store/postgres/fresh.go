@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -24,19 +23,6 @@ func fresh(cs *tracking.Changeset) bool {
 		!slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.Version != 0 }) &&
 		!slices.ContainsFunc(cs.Events, func(e tracking.Event) bool { return len(e.Notices) > 0 })
 }
-
-// Whoever deletes a task of the same id is waited for by the insert itself, which has looked by then which
-// version none has had. So it is looked again afterwards, and what may have been had is not given. That is
-// seldom: its plan may be kept, be it for tables that have grown since.
-var (
-	insertFresh = strings.Replace(insertTasks, newVersion, `(
-		SELECT set_config('fresh.version', (last_version + 1)::text, true)::bigint FROM tracking.apps WHERE n = $1)`, 1)
-
-	renumberFresh = `
-UPDATE tracking.tasks SET version = ` + newVersion + `
-WHERE ` + newVersion + ` > current_setting('fresh.version')::bigint AND app = $1 AND id = ANY ($2)
-` + returnGiven
-)
 
 // appendFresh counts events, writes them, and puts them into queues. The row of a subject is locked from
 // before an event of it is numbered, as countEvents does it.
@@ -77,18 +63,9 @@ func (x *tx) applyFresh(list []*committing) error {
 	}
 	x.inserts()
 	for _, l := range apps {
-		list, given := l.tasksToPut(true)
-		if len(list) == 0 {
-			continue
-		}
-		if err := x.writeTasks(insertFresh, l.app, list, given); err != nil {
+		if err := l.putTasks(true); err != nil {
 			return err
 		}
-		ids := make([]string, len(list))
-		for i, t := range list {
-			ids[i] = string(t.ID)
-		}
-		x.givingTasks(list, given, renumberFresh, l.app, ids)
 	}
 	for _, l := range apps {
 		if err := l.appendFresh(); err != nil {

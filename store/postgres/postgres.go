@@ -81,7 +81,8 @@
 //     transactions.
 //   - Isolation is yours. At REPEATABLE READ and SERIALIZABLE what others have changed since the
 //     transaction began is a conflict, as for your own tables, and a driver who moves changes with
-//     each fix. At SERIALIZABLE your commit may fail as well.
+//     each fix; so is a new row where others have deleted one of the application since. At
+//     SERIALIZABLE your commit may fail as well.
 //   - Nothing is to be called after the commit: the store asks the server what has become of the
 //     transaction, and has those told who follow. What it does not come to, as when the process ends,
 //     Run finds by itself.

@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	restoreTasks = strings.Replace(strings.Replace(insertTasks, newVersion+`, id`, `u.version, id`, 1),
+	restoreTasks = strings.Replace(insertTasksAs(`u.version`),
 		taskArrays, orderedArrays(2, `id, created_at, `+taskSet+`, version`, `text, bigint, `+taskTypes+`, bigint`), 1)
 	restoreTrip   = strings.Replace(insertTrip, newVersion, `$29`, 1)
 	restoreKey    = strings.Replace(insertKey, `VALUES ($1, $2, 1,`, `VALUES ($1, $2, $7,`, 1)

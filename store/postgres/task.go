@@ -40,8 +40,14 @@ const returnGiven = `RETURNING id, seq, version`
 // Many tasks are written by one statement. New ones are numbered in their order.
 var (
 	taskArrays  = orderedArrays(2, `id, created_at, `+taskSet, `text, bigint, `+taskTypes)
-	insertTasks = `INSERT INTO tracking.tasks (app, version, id, created_at, ` + taskSet + `)
-		SELECT $1::int, ` + newVersion + `, id, created_at, ` + arrayValues(taskSet, taskTypes) + ` FROM ` + taskArrays + ` ORDER BY o
+	insertTasks = insertTasksAs(`(
+		SELECT set_config('fresh.version', (last_version + 1)::text, true)::bigint FROM tracking.apps WHERE n = $1)`)
+	// Whoever has a task of the same id and deletes it, or any other row that is to be inserted, is waited
+	// for by the insert itself, which has looked by then which version none has had. So it is looked again
+	// afterwards, and what may have been had is not given. That is seldom: its plan may be kept, be it for
+	// tables that have grown since.
+	renumberTasks = `UPDATE tracking.tasks SET version = ` + newVersion + `
+		WHERE ` + newVersion + ` > current_setting('fresh.version')::bigint AND app = $1 AND id = ANY ($2)
 		` + returnGiven
 	// A key that is taken is no error, which would be in the server's log.
 	insertTasksWithin = strings.TrimSuffix(insertTasks, returnGiven) +
@@ -50,6 +56,12 @@ var (
 		arrayValues(taskSet, taskTypes) + `) FROM ` + taskArrays + ` WHERE t.app = $1 AND t.id = u.id
 		RETURNING t.id, t.seq, t.version`
 )
+
+func insertTasksAs(version string) string {
+	return `INSERT INTO tracking.tasks (app, version, id, created_at, ` + taskSet + `)
+		SELECT $1::int, ` + version + `, id, created_at, ` + arrayValues(taskSet, taskTypes) + ` FROM ` + taskArrays + ` ORDER BY o
+		` + returnGiven
+}
 
 const (
 	lockTasks = eachOfIDs + `SELECT id, version FROM tracking.tasks` + lockedByID

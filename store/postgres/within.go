@@ -150,20 +150,16 @@ func (w *within) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Ch
 	var written tracking.Written
 	err = w.call(ctx, func(ctx context.Context) error {
 		return w.tx.use(ctx, func(ctx context.Context, c conn) error {
-			return w.attempt(ctx, c, func(x *tx) error {
-				change := newChange(x, n, cs)
-				written = change.written
-				if err := change.apply(ctx); err != nil || !keyed(cs) {
+			for try := 1; ; try++ {
+				err := w.attempt(ctx, c, func(x *tx) error {
+					change := newChange(x, n, cs)
+					written = change.written
+					return change.applyWithin(ctx)
+				})
+				if !errors.Is(err, errMoved) || try == tries {
 					return err
 				}
-				if err := x.flush(ctx); err != nil {
-					return err
-				}
-				if slices.ContainsFunc(written.Tasks, func(g tracking.Given) bool { return g.Version == 0 }) {
-					return rows.UniqueConflict(tracking.KindTask, "key")
-				}
-				return nil
-			})
+			}
 		})
 	})
 	if err != nil {
@@ -172,6 +168,37 @@ func (w *within) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Ch
 	changed, events := subjectsOf(cs), len(cs.Events) > 0
 	w.AfterCommit(func() { w.committed(app, n, changed, events) })
 	return written, nil
+}
+
+// A transaction that sees one moment cannot see which versions were had since. But PostgreSQL refuses there
+// to leave out what is not inserted for a row that is newer than that moment, and locks nothing.
+const sameMarks = `INSERT INTO tracking.apps (n, id) OVERRIDING SYSTEM VALUE SELECT n, id FROM tracking.apps
+	WHERE n = $1 AND current_setting('transaction_isolation') <> 'read committed' ON CONFLICT DO NOTHING`
+
+// applyWithin is apply in the embedder's transaction.
+func (c *change) applyWithin(ctx context.Context) error {
+	if err := c.apply(ctx); err != nil {
+		return err
+	}
+	if c.makes() {
+		c.queue(sameMarks, c.app)
+	}
+	if !keyed(c.cs) {
+		return nil
+	}
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(c.written.Tasks, func(g tracking.Given) bool { return g.Version == 0 }) {
+		return rows.UniqueConflict(tracking.KindTask, "key")
+	}
+	return nil
+}
+
+// makes reports whether the change makes rows that are given versions which none of their ids has had.
+func (c *change) makes() bool {
+	return c.marked || slices.ContainsFunc(c.cs.Tasks, func(t tracking.Task) bool { return t.Version == 0 }) ||
+		slices.ContainsFunc(c.cs.Trips, func(t tracking.Trip) bool { return t.Version == 0 })
 }
 
 // keyed reports whether a changeset makes tasks with keys, which may be taken.
