@@ -35,7 +35,8 @@ func newRows(id string) *tracking.Changeset {
 			ID: tracking.TaskID(id), Type: tracking.TypeDrop, Status: tracking.StatusCreated, CreatedAt: start,
 		}},
 		Trips: []tracking.Trip{{
-			TrackingID: tracking.TrackingID(id), ID: tracking.TripID(id), Status: tracking.TripActive, StartedAt: start, CreatedAt: start,
+			TrackingID: tracking.TrackingID(id), ID: tracking.TripID(id), Status: tracking.TripActive,
+			StartedAt: start, CreatedAt: start,
 		}},
 		Drivers: []tracking.Driver{{ID: tracking.DriverID(id), CreatedAt: start}},
 	}
