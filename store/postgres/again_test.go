@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -63,6 +64,31 @@ func TestNoVersionAgain(t *testing.T) {
 					return
 				}
 				newerThan(t, given, err, had)
+			})
+		}
+	})
+}
+
+// TestFirstOfApplicationWithin makes the first row of an application in a transaction of the shop's. The
+// application is registered outside of it: where it sees one moment it has to begin anew.
+func TestFirstOfApplicationWithin(t *testing.T) {
+	t.Parallel()
+	within(t, func(t *testing.T, s *shop, begin begins) {
+		for _, level := range levels {
+			t.Run(string(level), func(t *testing.T) {
+				here := tracking.AppID("new" + level)
+				for _, again := range []bool{false, true} {
+					h := begin(t, s, level)
+					h.order(t, string(here)+fmt.Sprint(again))
+					_, err := must(s.store.Within(h))(t).Commit(t.Context(), here, newRows("first"))
+					conflict := (*tracking.ConflictError)(nil)
+					oneMoment := level == pgx.RepeatableRead || level == pgx.Serializable
+					if want := oneMoment && !again; errors.As(err, &conflict) != want || !want && err != nil {
+						t.Fatalf("again %v: error %v, want a conflict: %v", again, err, want)
+					}
+					h.order(t, "goes on "+string(here)+fmt.Sprint(again))
+					h.end(t, h.rollback)
+				}
 			})
 		}
 	})

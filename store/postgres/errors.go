@@ -40,6 +40,7 @@ func (e *OpenError) Unwrap() error { return e.Err }
 
 // Codes of PostgreSQL, which calls them SQLSTATE.
 const (
+	codeNull          = "23502" // nothing where there must be something
 	codeUnique        = "23505"
 	codeSerialization = "40001"
 	codeDeadlock      = "40P01"

@@ -123,6 +123,8 @@ func (s *Store) callWithin(ctx context.Context, f func(ctx context.Context) erro
 		return ended("The transaction has failed before; roll it back.")
 	case code(err) == codeReadOnly:
 		return ended("The transaction can only read.")
+	case code(err) == codeNull: // it sees one moment, and the application's first call came later
+		return &tracking.ConflictError{}
 	}
 	if err = uniqueOf(err); passes(err) {
 		return &tracking.ConflictError{}
