@@ -54,6 +54,22 @@ func fill(v reflect.Value, n *int) {
 	}
 }
 
+// fillings calls check with a value that has no field, with one that has all, which it returns, and with
+// each field alone.
+func fillings[T any](check func(name string, v T)) (all T) {
+	var none T
+	check("no field", none)
+	n := 0
+	fill(reflect.ValueOf(&all).Elem(), &n)
+	check("all fields", all)
+	for i := range reflect.TypeFor[T]().NumField() {
+		var one T
+		fill(reflect.ValueOf(&one).Elem().Field(i), &n)
+		check(reflect.TypeFor[T]().Field(i).Name, one)
+	}
+	return all
+}
+
 // A task comes back from the store's form with every field that it has, all together and each alone.
 func TestPackedTasks(t *testing.T) {
 	same := func(name string, task tracking.Task) {
@@ -62,16 +78,7 @@ func TestPackedTasks(t *testing.T) {
 			t.Errorf("%s (-before +after):\n%s", name, d)
 		}
 	}
-	same("no field", tracking.Task{})
-	var all tracking.Task
-	n := 0
-	fill(reflect.ValueOf(&all).Elem(), &n)
-	same("all fields", all)
-	for i := range reflect.TypeFor[tracking.Task]().NumField() {
-		var one tracking.Task
-		fill(reflect.ValueOf(&one).Elem().Field(i), &n)
-		same(reflect.TypeFor[tracking.Task]().Field(i).Name, one)
-	}
+	all := fillings(same)
 	for _, at := range []time.Time{
 		time.UnixMilli(0).UTC(), time.UnixMilli(-1).UTC(), time.UnixMilli(1).UTC(), time.Unix(-1<<36, 0).UTC(),
 	} {
@@ -103,21 +110,8 @@ func TestDriverRows(t *testing.T) {
 			t.Errorf("%s: %v became %v", name, lat, back)
 		}
 	}
-	same("no field", tracking.Driver{})
-	var all tracking.Driver
-	n := 0
-	fill(reflect.ValueOf(&all).Elem(), &n)
-	same("all fields", all)
-	for i := range reflect.TypeFor[tracking.Driver]().NumField() {
-		var one tracking.Driver
-		fill(reflect.ValueOf(&one).Elem().Field(i), &n)
-		same(reflect.TypeFor[tracking.Driver]().Field(i).Name, one)
-	}
-	for i := range reflect.TypeFor[tracking.Position]().NumField() {
-		var one tracking.Driver
-		fill(reflect.ValueOf(&one.Position).Elem().Field(i), &n)
-		same(reflect.TypeFor[tracking.Position]().Field(i).Name, one)
-	}
+	fillings(same)
+	fillings(func(name string, p tracking.Position) { same(name, tracking.Driver{Position: p}) })
 	at := time.UnixMilli(1_700_000_000_000).UTC()
 	for _, p := range []tracking.Position{
 		{Tail: tailAfterOne},

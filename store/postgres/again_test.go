@@ -106,20 +106,12 @@ func TestNoVersionAgainAfterWait(t *testing.T) {
 		in := must(s.store.Within(h))(t)
 		cs := newRows("again")
 		cs.Tasks = append(newTask("held").Tasks, cs.Tasks...)
-		type answer struct {
-			given tracking.Written
-			err   error
-		}
-		answers := make(chan answer, 1)
-		go func() {
-			given, err := in.Commit(t.Context(), app, cs)
-			answers <- answer{given, err}
-		}()
+		answer := meanwhile(func() (tracking.Written, error) { return in.Commit(t.Context(), app, cs) })
 		waitFor(t, func() bool { return blocked(t, s) == 1 })
 		had := makeAndDelete(t, s, "again")
 		first.end(t, first.rollback)
-		a := <-answers
-		newerThan(t, a.given, a.err, had)
+		given, err := answer()
+		newerThan(t, given, err, had)
 	})
 }
 

@@ -243,35 +243,21 @@ func TestFreshTaskWaitsForDeletion(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	deletes, watcher := connect(t, url), connect(t, url)
+	deletes := connect(t, url)
 	execute(t, deletes, "BEGIN")
 	execute(t, deletes, "DELETE FROM tracking.tasks WHERE id = 'old'")
 	execute(t, deletes, "UPDATE tracking.apps SET last_version = 7")
 	cs := newTask("old")
 	cs.Tasks = append(newTask("new").Tasks, cs.Tasks...)
 	cs.Events = nil
-	type answer struct {
-		w   tracking.Written
-		err error
-	}
-	done := make(chan answer, 1)
-	go func() {
-		w, err := s.Commit(t.Context(), app, cs)
-		done <- answer{w, err}
-	}()
-	for waits := false; !waits; {
-		const waiting = `SELECT EXISTS (SELECT 1 FROM pg_locks l JOIN pg_stat_activity a USING (pid)
-			WHERE NOT granted AND locktype = 'transactionid' AND datname = current_database())`
-		if err := watcher.QueryRow(t.Context(), waiting).Scan(&waits); err != nil {
-			t.Fatal(err)
-		}
-	}
+	answer := meanwhile(func() (tracking.Written, error) { return s.Commit(t.Context(), app, cs) })
+	awaitLock(t, url, "tracking.tasks")
 	execute(t, deletes, "COMMIT")
-	a := <-done
-	if a.err != nil {
-		t.Fatal(a.err)
+	given, err := answer()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for i, g := range a.w.Tasks {
+	for i, g := range given.Tasks {
 		task, err := s.Task(t.Context(), app, cs.Tasks[i].ID)
 		if err != nil || g.Version != 8 || task.Version != 8 || task.Seq != g.Seq {
 			t.Errorf("%s: given %+v, kept version %d, seq %d, error %v", cs.Tasks[i].ID, g, task.Version, task.Seq, err)

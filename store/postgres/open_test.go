@@ -26,6 +26,12 @@ func sql(t *testing.T, url, text string, args ...any) []string {
 		t.Fatal(err)
 	}
 	defer c.Close(context.Background())
+	return texts(t, c, text, args...)
+}
+
+// texts are what a statement finds, of one column.
+func texts(t testing.TB, c *pgx.Conn, text string, args ...any) []string {
+	t.Helper()
 	found, err := c.Query(t.Context(), text, args...)
 	if err != nil {
 		t.Fatal(err)

@@ -174,15 +174,7 @@ func TestStatsPlans(t *testing.T) {
 // explain is the plan of a statement, line by line.
 func explain(t testing.TB, c *pgx.Conn, sql string, args ...any) []string {
 	t.Helper()
-	rows, err := c.Query(t.Context(), "EXPLAIN (COSTS off) "+sql, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
-	if err != nil {
-		t.Fatal(err)
-	}
-	return lines
+	return texts(t, c, "EXPLAIN (COSTS off) "+sql, args...)
 }
 
 // TestPlans asks the server which index each near page goes by, where there are many rows: none

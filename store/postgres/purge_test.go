@@ -33,20 +33,13 @@ func TestPurgeBesideReplay(t *testing.T) {
 	c := connect(t, url)
 	execute(t, c, "BEGIN")
 	execute(t, c, "UPDATE tracking.deliveries SET state = 1, attempts = 0 WHERE outbox = 'push'")
-	type answer struct {
-		tracking.Purged
-		error
-	}
-	purged := make(chan answer)
-	before := tracking.Before{Events: start.Add(time.Hour), Limit: 10}
-	go func() {
-		p, err := s.Purge(t.Context(), before)
-		purged <- answer{p, err}
-	}()
+	purged := meanwhile(func() (tracking.Purged, error) {
+		return s.Purge(t.Context(), tracking.Before{Events: start.Add(time.Hour), Limit: 10})
+	})
 	awaitLock(t, url, "tracking.deliveries")
 	execute(t, c, "COMMIT")
-	if got := <-purged; got.error != nil || got.Events != 0 {
-		t.Errorf("purged %+v, %v; want nothing", got.Purged, got.error)
+	if got, err := purged(); err != nil || got.Events != 0 {
+		t.Errorf("purged %+v, %v; want nothing", got, err)
 	}
 	if list, _, err := s.Events(t.Context(), "here", tracking.EventFilter{Dead: true, Limit: 10}); len(list) != 1 {
 		t.Errorf("dead in the other outbox: %v, %v", list, err)

@@ -497,19 +497,13 @@ func TestWithinKey(t *testing.T) {
 
 		second := begin(t, s, "")
 		second.order(t, "1")
-		type answer struct {
-			task tracking.Task
-			err  error
-		}
-		answers := make(chan answer)
-		go func() {
-			got, err := s.svc.Within(second).CreateTask(ctx, keyed(parcel, "order-1"))
-			answers <- answer{got, err}
-		}()
+		answer := meanwhile(func() (tracking.Task, error) {
+			return s.svc.Within(second).CreateTask(ctx, keyed(parcel, "order-1"))
+		})
 		waitFor(t, func() bool { return blocked(t, s) == 1 })
 		first.end(t, first.commit)
-		if a := <-answers; a.err != nil || a.task.ID != task.ID {
-			t.Errorf("the second one gets %v, error %v; want %v", a.task.ID, a.err, task.ID)
+		if got, err := answer(); err != nil || got.ID != task.ID {
+			t.Errorf("the second one gets %v, error %v; want %v", got.ID, err, task.ID)
 		}
 		other := keyed(parcel, "order-1")
 		other.Notes = "something else"
@@ -542,6 +536,21 @@ func waitFor(t testing.TB, done func() bool) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	t.Fatal("it does not come to that")
+}
+
+// meanwhile does something beside the test; answer waits for what comes of it.
+func meanwhile[T any](do func() (T, error)) (answer func() (T, error)) {
+	var got T
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		got, err = do()
+	}()
+	return func() (T, error) {
+		<-done
+		return got, err
+	}
 }
 
 // blocked counts the connections that wait for a lock.
