@@ -72,7 +72,7 @@ func copyFiles(t testing.TB, to, from string) {
 
 // images rebuilds the disk after every operation from one on, in each of the ways a power cut may
 // leave it, and calls check with the directory. With at most n images it leaves out operations
-// evenly.
+// evenly, but never the last.
 func (r recorded) images(
 	t testing.TB, from, n int, check func(dir string, acked int, s powervfs.Survival),
 ) (images int) {
@@ -85,9 +85,13 @@ func (r recorded) images(
 	ways := powervfs.Survivals()
 	every := max(1, (len(r.ops)-from)*len(ways)/n)
 	chance := rand.New(rand.NewPCG(3, 4))
+	last := len(r.ops) - 1
+	for last > from && r.ops[last].Kind == powervfs.Mark {
+		last--
+	}
 	for i, op := range r.ops {
 		disk.Step(op)
-		if i < from || op.Kind == powervfs.Mark || (i-from)%every != 0 {
+		if i < from || op.Kind == powervfs.Mark || (i-from)%every != 0 && i != last {
 			continue
 		}
 		for _, s := range ways {
