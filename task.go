@@ -591,7 +591,7 @@ type Search struct {
 
 // ParseSearch reads a text. Of nothing that counts is made a search that finds nothing.
 func ParseSearch(text string) Search {
-	s := Search{Words: searchWords(text)}
+	s := Search{Words: searchWords(nil, text)}
 	more := func(r rune) bool { return !isDigit(r) && !strings.ContainsRune(" +-()/.\u00a0", r) }
 	if !strings.ContainsFunc(asciiDigits(text), more) {
 		s.Tail = digitsOf(text)
@@ -613,7 +613,7 @@ func (s Search) Finds(t Task) bool {
 // numbers, each once and sorted. What keeps them in an index has to build it anew when they become
 // others for the same task.
 func (t Task) SearchTerms() (words, tails []string) {
-	words = searchWords(t.OrderID)
+	words = searchWords(make([]string, 0, 16), t.OrderID)
 	if id := asciiDigits(t.OrderID); id != "" && isDigit(rune(id[len(id)-1])) {
 		tails = append(tails, digitsOf(t.OrderID))
 	}
@@ -621,9 +621,9 @@ func (t Task) SearchTerms() (words, tails []string) {
 		if p == nil {
 			continue
 		}
-		words = append(words, searchWords(p.Address)...)
+		words = searchWords(words, p.Address)
 		if p.Customer != nil {
-			words = append(words, searchWords(p.Customer.Name)...)
+			words = searchWords(words, p.Customer.Name)
 			tails = append(tails, digitsOf(p.Customer.Mobile))
 		}
 	}
@@ -638,9 +638,8 @@ const (
 	maxSearchTail = 15 // digits, as many as a number in international form has
 )
 
-// searchWords are the words of a text, folded and cut.
-func searchWords(text string) (list []string) {
-	apart := func(r rune) bool { return !unicode.In(r, unicode.Letter, unicode.Number, unicode.Mc) }
+// searchWords appends the words of a text, folded and cut, to a list.
+func searchWords(list []string, text string) []string {
 	for word := range strings.FieldsFuncSeq(fold(text), apart) {
 		if len(word) > maxSearchWord {
 			if letters := []rune(word); len(letters) > maxSearchWord {
@@ -652,11 +651,22 @@ func searchWords(text string) (list []string) {
 	return list
 }
 
+// apart reports whether r is of no word.
+func apart(r rune) bool {
+	if r < 0x80 {
+		return !isDigit(r) && (r|0x20 < 'a' || 'z' < r|0x20)
+	}
+	return !unicode.In(r, unicode.Letter, unicode.Number, unicode.Mc)
+}
+
 func isDigit(r rune) bool { return '0' <= r && r <= '9' }
 
 // asciiDigits is a text with 0 to 9 for the decimal digits of other scripts. Unicode has them in rows
 // of ten, each from 0 to 9.
 func asciiDigits(text string) string {
+	if isASCII(text) {
+		return text
+	}
 	return strings.Map(func(r rune) rune {
 		if r < 0x80 || !unicode.Is(unicode.Nd, r) {
 			return r
@@ -677,12 +687,16 @@ func asciiDigits(text string) string {
 
 // digitsOf are the last digits of a number, of whichever script, as 0 to 9; "" of fewer than 3.
 func digitsOf(number string) string {
-	digits := strings.Map(func(r rune) rune {
-		if isDigit(r) {
-			return r
-		}
-		return -1
-	}, asciiDigits(number))
+	number = asciiDigits(number)
+	digits := strings.TrimFunc(number, func(r rune) bool { return !isDigit(r) })
+	if strings.ContainsFunc(digits, func(r rune) bool { return !isDigit(r) }) {
+		digits = strings.Map(func(r rune) rune {
+			if isDigit(r) {
+				return r
+			}
+			return -1
+		}, digits)
+	}
 	if len(digits) < 3 {
 		return ""
 	}

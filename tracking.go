@@ -3080,6 +3080,9 @@ func foldTable(groups map[string]string) map[rune]string {
 // fold is a text as searches compare it: in small letters, without accents and other marks, with 0 to 9
 // for all digits.
 func fold(text string) string {
+	if isASCII(text) {
+		return strings.ToLower(text)
+	}
 	text = asciiDigits(text)
 	var b strings.Builder
 	b.Grow(len(text))
@@ -3099,6 +3102,15 @@ func fold(text string) string {
 		}
 	}
 	return b.String()
+}
+
+func isASCII(text string) bool {
+	for i := range len(text) {
+		if text[i] >= 0x80 {
+			return false
+		}
+	}
+	return true
 }
 
 // DeliverEvents hands the events that are due to each Notifier, and reports how many that were, an

@@ -1,9 +1,6 @@
 package memory
 
-import (
-	"sort"
-	"strings"
-)
+import "sort"
 
 // chunkSize is the most elements that a chunk of a list holds.
 const chunkSize = 512
@@ -35,7 +32,8 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 			l.chunks[c] = append(last, v)
 			return
 		}
-		l.chunks = append(l.chunks, append(make([]T, 0, 64), v))
+		// Of many the next is as long as it will be: to grow would take as much again, and a third more.
+		l.chunks = append(l.chunks, append(make([]T, 0, min(chunkSize, max(64, l.n/8))), v))
 		return
 	}
 	c, i := l.find(v, compare)
@@ -188,50 +186,50 @@ func (p *cursor[T]) prev() (v T, ok bool) {
 	return p.l.chunks[p.c][p.i], true
 }
 
-// lists are ordered lists by name. A name with one element, as most of those by which a single row is
+// lists are ordered lists by key. A key with one element, as most of those by which a single row is
 // found, has no list of its own: that would take three times as much as the element's place in the map.
 type lists[T any] struct {
-	ones  map[string]T
-	lists map[string]*list[T]
+	ones  map[uint64]T
+	lists map[uint64]*list[T]
 }
 
 func newLists[T any]() lists[T] {
-	return lists[T]{ones: make(map[string]T), lists: make(map[string]*list[T])}
+	return lists[T]{ones: make(map[uint64]T), lists: make(map[uint64]*list[T])}
 }
 
-// of is the list of a name, to be read only; nil: it has no elements.
-func (x *lists[T]) of(name string) *list[T] {
-	if l := x.lists[name]; l != nil {
+// of is the list of a key, to be read only; nil: it has no elements.
+func (x *lists[T]) of(key uint64) *list[T] {
+	if l := x.lists[key]; l != nil {
 		return l
 	}
-	if v, ok := x.ones[name]; ok {
+	if v, ok := x.ones[key]; ok {
 		return &list[T]{chunks: [][]T{{v}}, n: 1}
 	}
 	return nil
 }
 
-// insert adds v to the list of a name, of which it keeps a copy: it may be a part of a longer text.
-func (x *lists[T]) insert(name string, v T, compare func(a, b T) int) {
-	l := x.lists[name]
+// insert adds v to the list of a key.
+func (x *lists[T]) insert(key uint64, v T, compare func(a, b T) int) {
+	l := x.lists[key]
 	if l == nil {
-		first, ok := x.ones[name]
+		first, ok := x.ones[key]
 		if !ok {
-			x.ones[strings.Clone(name)] = v
+			x.ones[key] = v
 			return
 		}
-		delete(x.ones, name)
+		delete(x.ones, key)
 		l = new(list[T])
 		l.insert(first, compare)
-		x.lists[strings.Clone(name)] = l
+		x.lists[key] = l
 	}
 	l.insert(v, compare)
 }
 
-// remove takes v out of the list of a name.
-func (x *lists[T]) remove(name string, v T, compare func(a, b T) int) {
-	if x.lists[name] != nil {
-		removeFrom(x.lists, name, v, compare)
-	} else if one, ok := x.ones[name]; ok && compare(one, v) == 0 {
-		delete(x.ones, name)
+// remove takes v out of the list of a key.
+func (x *lists[T]) remove(key uint64, v T, compare func(a, b T) int) {
+	if x.lists[key] != nil {
+		removeFrom(x.lists, key, v, compare)
+	} else if one, ok := x.ones[key]; ok && compare(one, v) == 0 {
+		delete(x.ones, key)
 	}
 }

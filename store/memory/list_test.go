@@ -91,28 +91,28 @@ func compareList(t *testing.T, r *rand.Rand, l *list[int], ref []int) {
 	}
 }
 
-// Lists by name do what a sorted slice for each name does, also as the first element comes and the
+// Lists by key do what a sorted slice for each key does, also as the first element comes and the
 // last one goes.
 func TestLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	x, ref := newLists[int](), map[string][]int{}
+	x, ref := newLists[int](), map[uint64][]int{}
 	for range 5000 {
-		name, v := string(rune('a'+r.IntN(20))), r.IntN(4)
-		if at, found := slices.BinarySearch(ref[name], v); !found {
-			ref[name] = slices.Insert(ref[name], at, v)
-			x.insert(name, v, cmp.Compare[int])
+		key, v := r.Uint64N(20), r.IntN(4)
+		if at, found := slices.BinarySearch(ref[key], v); !found {
+			ref[key] = slices.Insert(ref[key], at, v)
+			x.insert(key, v, cmp.Compare[int])
 		} else {
-			ref[name] = slices.Delete(ref[name], at, at+1)
-			x.remove(name, v, cmp.Compare[int])
+			ref[key] = slices.Delete(ref[key], at, at+1)
+			x.remove(key, v, cmp.Compare[int])
 		}
-		x.remove(name, 99, cmp.Compare[int]) // which is not there
-		l := x.of(name)
-		if (l == nil) != (len(ref[name]) == 0) {
-			t.Fatalf("a list of %q: %v, want its elements to be %v", name, l != nil, ref[name])
+		x.remove(key, 99, cmp.Compare[int]) // which is not there
+		l := x.of(key)
+		if (l == nil) != (len(ref[key]) == 0) {
+			t.Fatalf("a list of %d: %v, want its elements to be %v", key, l != nil, ref[key])
 		}
 		if l != nil {
-			if got := slices.Concat(l.chunks...); !slices.Equal(got, ref[name]) || l.len() != len(got) {
-				t.Fatalf("the list of %q is %v, of length %d; want %v", name, got, l.len(), ref[name])
+			if got := slices.Concat(l.chunks...); !slices.Equal(got, ref[key]) || l.len() != len(got) {
+				t.Fatalf("the list of %d is %v, of length %d; want %v", key, got, l.len(), ref[key])
 			}
 		}
 	}

@@ -24,31 +24,42 @@ func newest[T any](
 		c := lists[0].end(skip)
 		return take(c.prev, 0, p.Limit, nil)
 	}
-	return take(merge(lists, compare, nil), skip, p.Limit, keep)
+	return take(merge(lists, compare, nil, false), skip, p.Limit, keep)
 }
 
-// merge walks a union of lists backwards: from the end, or from before the first element of each for
-// which reached is true; see [list.search]. An element that is in several comes once.
-func merge[T any](lists []*list[T], compare func(a, b T) int, reached func(T) bool) func() (T, bool) {
-	begin := func(l *list[T]) cursor[T] {
-		if reached == nil {
-			return l.end(0)
+// merge walks a union of lists: backwards from the end, or from before the first element of each for
+// which reached is true; see [list.search]. Forwards it begins at the start, or where reached is true
+// no more. An element that is in several comes once.
+func merge[T any](
+	lists []*list[T], compare func(a, b T) int, reached func(T) bool, forwards bool,
+) func() (T, bool) {
+	begin := func(l *list[T]) func() (T, bool) {
+		switch {
+		case forwards && reached != nil:
+			c := l.at(func(v T) bool { return !reached(v) })
+			return c.next
+		case forwards:
+			c := l.start(0)
+			return c.next
+		case reached != nil:
+			c := l.at(reached)
+			return c.prev
 		}
-		return l.at(reached)
-	}
-	if len(lists) == 1 {
-		c := begin(lists[0])
+		c := l.end(0)
 		return c.prev
 	}
+	if len(lists) == 1 {
+		return begin(lists[0])
+	}
 	type head struct {
-		v T
-		c cursor[T]
+		v    T
+		step func() (T, bool)
 	}
 	var heads []head
 	for _, l := range lists {
-		c := begin(l)
-		if v, ok := c.prev(); ok {
-			heads = append(heads, head{v, c})
+		step := begin(l)
+		if v, ok := step(); ok {
+			heads = append(heads, head{v, step})
 		}
 	}
 	return func() (v T, ok bool) {
@@ -57,7 +68,7 @@ func merge[T any](lists []*list[T], compare func(a, b T) int, reached func(T) bo
 		}
 		top := 0
 		for i := range heads {
-			if compare(heads[i].v, heads[top].v) > 0 {
+			if n := compare(heads[i].v, heads[top].v); n > 0 && !forwards || n < 0 && forwards {
 				top = i
 			}
 		}
@@ -66,7 +77,7 @@ func merge[T any](lists []*list[T], compare func(a, b T) int, reached func(T) bo
 			if i != top && compare(heads[i].v, v) != 0 {
 				continue
 			}
-			if heads[i].v, ok = heads[i].c.prev(); !ok {
+			if heads[i].v, ok = heads[i].step(); !ok {
 				heads = slices.Delete(heads, i, i+1)
 			}
 		}

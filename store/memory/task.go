@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strings"
@@ -72,14 +73,11 @@ func byTaskGeocode(a, b *taskRow) int {
 
 func byTaskDue(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.due, b.due), a.compare(b)) }
 
-// byWindow is the order of windows, the last one first, as lists are read from their end.
+// byWindow is the order of windows. Its lists are read forwards, others from the end, so that in either
+// a new task, which mostly has no window, comes last.
 func byWindow(a, b *taskRow) int {
-	return cmp.Or(cmp.Compare(b.window, a.window), b.compare(a))
+	return cmp.Or(cmp.Compare(a.window, b.window), a.compare(b))
 }
-
-// longestTerm is how much of a word an index goes by, in bytes, so that a name that only one task has
-// costs little.
-const longestTerm = 8
 
 // tasks holds an application's tasks, and the lists that serve its filters.
 type tasks struct {
@@ -87,8 +85,8 @@ type tasks struct {
 	byKey    map[string]*taskRow
 	all      taskSet
 	byDriver map[tracking.DriverID]*taskSet
-	byOrder  lists[*taskRow]
-	byTerm   lists[*taskRow]                         // by [rows.Terms]
+	byOrder  lists[*taskRow]                         // by orderCode
+	byTerm   lists[*taskRow]                         // by [rows.Codes]
 	byWindow map[tracking.TaskStatus]*list[*taskRow] // in the order of byWindow
 	owed     list[*taskRow]                          // those that are late or may become so
 	seeking  list[*taskRow]                          // those that Seek
@@ -175,14 +173,14 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 
 // name puts r into the lists of its task's terms, and unname takes it out.
 func (x *tasks) name(r *taskRow, t *tracking.Task) {
-	for _, term := range rows.Terms(t, longestTerm) {
-		x.byTerm.insert(term, r, (*taskRow).compare)
+	for _, code := range rows.Codes(make([]uint64, 0, 64), t) {
+		x.byTerm.insert(code, r, (*taskRow).compare)
 	}
 }
 
 func (x *tasks) unname(r *taskRow, t *tracking.Task) {
-	for _, term := range rows.Terms(t, longestTerm) {
-		x.byTerm.remove(term, r, (*taskRow).compare)
+	for _, code := range rows.Codes(nil, t) {
+		x.byTerm.remove(code, r, (*taskRow).compare)
 	}
 }
 
@@ -205,7 +203,7 @@ func (x *tasks) enter(r *taskRow, t *tracking.Task, was taskKeys) {
 		}
 	}
 	if now.order != "" && now.order != was.order {
-		x.byOrder.insert(now.order, r, (*taskRow).compare)
+		x.byOrder.insert(orderCode(now.order), r, (*taskRow).compare)
 	}
 	if now.status != was.status || now.window != was.window {
 		insertInto(x.byWindow, now.status, r, byWindow)
@@ -242,7 +240,7 @@ func (x *tasks) leave(r *taskRow, was, next taskKeys) {
 		}
 	}
 	if was.order != "" && was.order != next.order {
-		x.byOrder.remove(was.order, r, (*taskRow).compare)
+		x.byOrder.remove(orderCode(was.order), r, (*taskRow).compare)
 	}
 	if was.status != next.status || was.window != next.window {
 		removeFrom(x.byWindow, was.status, r, byWindow)
@@ -286,6 +284,11 @@ func (s *taskSet) leave(r *taskRow, was, next taskKeys, moved bool) {
 		s.completed.remove(r, byCompletion)
 	}
 }
+
+var orderSeed = maphash.MakeSeed()
+
+// orderCode is what the tasks of an order are found by, with those of others that may have the same.
+func orderCode(id string) uint64 { return maphash.String(orderSeed, id) }
 
 // insertInto adds v to the list of a key, and removeFrom takes it out; a key without elements has
 // no list.
@@ -382,11 +385,11 @@ func (x *tasks) page(f tracking.TaskFilter) (page []packedTask, more bool) {
 		found, more := newest(sources, f.Page, (*taskRow).compare, nil)
 		return copies(found, func(r *taskRow) packedTask { return r.kept }), more
 	}
-	compare := (*taskRow).compare
-	if f.Sort == tracking.SortWindow {
+	compare, forwards := (*taskRow).compare, f.Sort == tracking.SortWindow
+	if forwards {
 		compare = byWindow
 	}
-	walk := until(merge(sources, compare, begins(f)), ends(f))
+	walk := until(merge(sources, compare, begins(f), forwards), ends(f))
 	found, more := take(walk, f.Offset(), f.Limit, func(r *taskRow) bool { return f.Holds(r.task()) })
 	return copies(found, func(r *taskRow) packedTask { return r.kept }), more
 }
@@ -401,7 +404,7 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole
 		}
 	}
 	other := f.OrderID != "" || f.Late || f.Waiting || f.Query != "" || len(f.Properties) > 0
-	switch order := x.byOrder.of(f.OrderID); {
+	switch order := x.byOrder.of(orderCode(f.OrderID)); {
 	case f.OrderID != "" && order == nil:
 		return nil, false
 	case f.OrderID != "" && order.len() <= set.all.len():
@@ -433,18 +436,17 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole
 		sources, whole = []*list[*taskRow]{l}, false
 	}
 	if f.Sort == tracking.SortWindow && sources != nil {
-		sources, whole = []*list[*taskRow]{ordered(merge(sources, (*taskRow).compare, nil), byWindow)}, false
+		sources, whole = []*list[*taskRow]{ordered(merge(sources, (*taskRow).compare, nil, false), byWindow)}, false
 	}
 	return sources, whole
 }
 
 // named are the lists of those who have the rarest term that the filter asks for.
 func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
-	wanted, _ := rows.Wanted(f, longestTerm)
-	for _, terms := range wanted {
+	for _, codes := range rows.WantedCodes(f) {
 		var rarest *list[*taskRow]
-		for i, term := range terms {
-			l := x.byTerm.of(term)
+		for i, code := range codes {
+			l := x.byTerm.of(code)
 			if i == 0 || l == nil || rarest != nil && l.len() < rarest.len() {
 				rarest = l
 			}
@@ -459,8 +461,8 @@ func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
 	return sources
 }
 
-// begins says where in a list, in which the first come last, those begin that are behind what the
-// filter's mark and times leave out; nil: at the end.
+// begins says of which tasks, that would come first, the filter's mark and times leave out all; nil: of
+// none.
 func begins(f tracking.TaskFilter) func(*taskRow) bool {
 	window := f.Sort == tracking.SortWindow
 	if f.After == nil && (window && f.WindowFrom.IsZero() || !window && f.CreatedTo.IsZero()) {

@@ -2,10 +2,12 @@ package rows
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -36,6 +38,51 @@ func Terms(t *tracking.Task, longest int) []string {
 	}
 	slices.Sort(list)
 	return slices.Compact(list)
+}
+
+// longestCoded is how much of a beginning or an end a code goes by, in bytes.
+const longestCoded = 8
+
+// Codes appends the codes of a task's terms to a list, each once: numbers, for an index that keeps them
+// in memory, where the terms themselves would cost more than what they lead to. Several terms may have
+// one code, and all that begin or end alike for long do, so that what is found is to be looked at again.
+func Codes(codes []uint64, t *tracking.Task) []uint64 {
+	words, tails := t.SearchTerms()
+	for _, word := range words {
+		word = beginning(word, longestCoded)
+		var code uint64
+		for i := range len(word) {
+			code = code<<8 | uint64(word[i])
+			if i+1 == len(word) || utf8.RuneStart(word[i+1]) {
+				codes = append(codes, code)
+			}
+		}
+	}
+	for _, digits := range tails {
+		for n := 3; n <= min(len(digits), longestCoded); n++ {
+			codes = append(codes, tailCode(digits[len(digits)-n:]))
+		}
+	}
+	for k, v := range t.Properties {
+		codes = append(codes, propertyCode(k, v))
+	}
+	slices.Sort(codes)
+	return slices.Compact(codes)
+}
+
+func wordCode(word string) (code uint64) {
+	for i := range len(word) {
+		code = code<<8 | uint64(word[i])
+	}
+	return code
+}
+
+// tailCode is other than that of a word of these digits.
+func tailCode(digits string) uint64 { return ^wordCode(digits) }
+
+func propertyCode(key, value string) uint64 {
+	sum := propertySum(key, value)
+	return binary.BigEndian.Uint64(sum[:])
 }
 
 // SameTerms reports whether two states of a task have the same terms, at little cost.
@@ -79,6 +126,26 @@ func Wanted(f tracking.TaskFilter, longest int) (lists [][]string, asks bool) {
 	return lists, true
 }
 
+// WantedCodes are the codes that [Wanted] would be with terms.
+func WantedCodes(f tracking.TaskFilter) (lists [][]uint64) {
+	wanted, _ := Wanted(f, longestCoded)
+	for _, terms := range wanted {
+		codes := make([]uint64, len(terms))
+		for i, term := range terms {
+			switch term[0] {
+			case 'w':
+				codes[i] = wordCode(term[1:])
+			case 'n':
+				codes[i] = tailCode(term[1:])
+			default:
+				codes[i], _ = strconv.ParseUint(term[1:17], 16, 64) // see propertyTerm
+			}
+		}
+		lists = append(lists, codes)
+	}
+	return lists
+}
+
 // beginning is at most longest bytes of a word, in whole letters.
 func beginning(word string, longest int) string {
 	if len(word) <= longest {
@@ -96,6 +163,10 @@ func beginning(word string, longest int) string {
 
 // propertyTerm is a term that no other property has.
 func propertyTerm(key, value string) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(key), key, value))
+	sum := propertySum(key, value)
 	return "p" + hex.EncodeToString(sum[:16])
+}
+
+func propertySum(key, value string) [sha256.Size]byte {
+	return sha256.Sum256(fmt.Appendf(nil, "%d %s %s", len(key), key, value))
 }

@@ -3,6 +3,8 @@ package rows_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,6 +29,58 @@ func TestTerms(t *testing.T) {
 	}
 	if got, asks := rows.Wanted(tracking.TaskFilter{Query: "?"}, 4); got != nil || !asks {
 		t.Errorf("nothing that counts: %v, %v", got, asks)
+	}
+}
+
+// Codes are those of the terms, also where these are cut; of what a filter asks for they are the same.
+func TestCodes(t *testing.T) {
+	task := tracking.Task{
+		OrderID: "INV/2024/0017-12345678901",
+		Drop: &tracking.Place{
+			Address:  "Ölmühlenstraße 7, கோயம்புத்தூர்",
+			Customer: &tracking.Contact{Name: "Zoë Null", Mobile: "+49 (89) 123-4567"},
+		},
+		Properties: map[string]string{"zone": "1", "": "x"},
+	}
+	var want []uint64
+	for _, term := range rows.Terms(&task, 8) {
+		lists := rows.WantedCodes(tracking.TaskFilter{Query: term[1:]}) // the tail's comes last
+		switch term[0] {
+		case 'w':
+			want = append(want, lists[0][0])
+		case 'n':
+			want = append(want, lists[len(lists)-1][0])
+		}
+	}
+	for k, v := range task.Properties {
+		want = append(want, rows.WantedCodes(tracking.TaskFilter{Properties: map[string]string{k: v}})[0][0])
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(slices.Compact(want), rows.Codes(nil, &task)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A text of ASCII alone, which is read another way, has the terms that it has beside other letters.
+func TestTermsOfASCII(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		text := make([]byte, r.IntN(40))
+		for i := range text {
+			text[i] = byte(1 + r.IntN(0x7f))
+			if r.IntN(2) == 0 {
+				text[i] = '0' + byte(r.IntN(10))
+			}
+		}
+		// Contacts are of texts that may end anyhow; the id of an order has a tail if it ends with a digit.
+		terms := func(beside string) []string {
+			c := &tracking.Contact{Name: string(text) + beside, Mobile: string(text) + beside}
+			return rows.Terms(&tracking.Task{Drop: &tracking.Place{Address: string(text) + beside, Customer: c}}, 100)
+		}
+		want := slices.DeleteFunc(terms(" \u0436"), func(term string) bool { return term == "w\u0436" })
+		if diff := cmp.Diff(want, terms("")); diff != "" {
+			t.Fatalf("of %q (-beside +alone):\n%s", text, diff)
+		}
 	}
 }
 
