@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -174,19 +175,19 @@ func BenchmarkNearest(b *testing.B) {
 }
 
 // BenchmarkCreate commits new tasks with an event each, beside bare rows of as many bytes as the task's
-// has, in the same groups.
+// has, in the same groups, and beside bare statements that write what a create leaves: the same rows of
+// the same tables, with their indexes and what is found of them.
 func BenchmarkCreate(b *testing.B) {
 	const taskBytes = 163
 	for _, goroutines := range []int{1, 64, 1000} {
 		b.Run(fmt.Sprint(goroutines), func(b *testing.B) {
 			s := open(b, filepath.Join(b.TempDir(), "tracking.db"), nil)
 			ctx := context.Background()
-			ids := make([]int, goroutines)
+			var last atomic.Int64
 			cpu, written := spent(b)
 			b.ResetTimer()
-			spread(goroutines, b.N, func(g int) {
-				ids[g]++
-				if _, err := s.Commit(ctx, app, created(g, ids[g])); err != nil {
+			spread(goroutines, b.N, func(int) {
+				if _, err := s.Commit(ctx, app, created(int(last.Add(1)))); err != nil {
 					b.Error(err)
 				}
 			})
@@ -194,37 +195,108 @@ func BenchmarkCreate(b *testing.B) {
 			b.StopTimer()
 			closeStore(b, s)
 		})
-		b.Run(fmt.Sprintf("%d bare rows", goroutines), func(b *testing.B) {
-			a := newRows(b, taskBytes, false)
-			cpu, written := spent(b)
-			b.ResetTimer()
-			spread(goroutines, b.N, func(int) {
-				if err := a.one(); err != nil {
-					b.Error(err)
-				}
+		bare := func(name string, start func() *grouper) {
+			b.Run(fmt.Sprintf("%d %s", goroutines, name), func(b *testing.B) {
+				a := start()
+				cpu, written := spent(b)
+				b.ResetTimer()
+				spread(goroutines, b.N, func(int) {
+					if err := a.one(); err != nil {
+						b.Error(err)
+					}
+				})
+				reportSpent(b, b.N, "task", "tasks", cpu, written)
+				b.StopTimer()
+				a.close()
 			})
-			reportSpent(b, b.N, "task", "tasks", cpu, written)
-			b.StopTimer()
-			a.close()
-		})
+		}
+		bare("bare rows", func() *grouper { return newRows(b, taskBytes, false) })
+		bare("bare statements", func() *grouper { return newStatements(b) })
 	}
 }
 
-// created is the n-th task that somebody creates, with its event.
-func created(g, n int) *tracking.Changeset {
-	id := fmt.Sprintf("task-%d-%d", g, n)
-	at := start.Add(time.Duration(n) * time.Second)
+// What the store writes for a task of created. A column that is not named is NULL, or as in a new row.
+const (
+	bareTask = `INSERT INTO tasks (app, id, version, type, status, outcome, reason, time, notes, order_id, drop_lng, drop_lat,
+	drop_address, drop_name, drop_mobile, driver_id, auto_assigned, waiting, link_generation, created_at, updated_at,
+	personal, place) VALUES (1, ?, 1, 2, 'created', '', '', ?, '', ?, ?, ?, ?, ?, ?, '', FALSE, FALSE, 0, ?, ?, TRUE, ?)`
+	bareSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (1, 'task', ?, 1)`
+	bareEvent   = `INSERT INTO events (app, id, type, time, recorded_at, actor, subject, seq, undelivered)
+	VALUES (1, ?, ?, ?, ?, ?, ?, 1, 0)`
+	bareTerms = `INSERT INTO task_terms (rowid, terms) VALUES (?, ?)`
+)
+
+// newStatements starts what is left of creates without the store: its file, and nothing but the
+// statements that write what it writes.
+func newStatements(b *testing.B) *grouper {
+	b.Helper()
+	path := filepath.Join(b.TempDir(), "tracking.db")
+	s := open(b, path, nil)
+	if _, err := s.Commit(context.Background(), app, created(1)); err != nil {
+		b.Fatal(err)
+	}
+	closeStore(b, s)
+	conn := bareConn(b, path)
+	begin, commit := prepare(b, conn, "BEGIN IMMEDIATE"), prepare(b, conn, "COMMIT")
+	task, subject, event := prepare(b, conn, bareTask), prepare(b, conn, bareSubject), prepare(b, conn, bareEvent)
+	terms := prepare(b, conn, bareTerms)
+	var told []string
+	n := 1 // of the last task
+	return newGrouper(func(more int) error {
+		if _, err := begin.Exec(); err != nil {
+			return err
+		}
+		first := n + 1
+		told = told[:0]
+		for range more {
+			n++
+			cs := created(n)
+			t, e := &cs.Tasks[0], &cs.Events[0]
+			at, c := t.CreatedAt.UnixMilli(), t.Drop.Customer
+			_, err := task.Exec(t.ID, at, t.OrderID, t.Drop.LngLat.Lng, t.Drop.LngLat.Lat, t.Drop.Address, c.Name, c.Mobile,
+				at, at, at<<15)
+			if err != nil {
+				return err
+			}
+			r, err := subject.Exec(e.Subject.ID)
+			if err != nil {
+				return err
+			}
+			about, err := r.LastInsertId()
+			if err != nil {
+				return err
+			}
+			if _, err := event.Exec(e.ID, e.Type, at, at, e.Actor, about); err != nil {
+				return err
+			}
+			told = append(told, sqlite.Terms(t))
+		}
+		for i, list := range told {
+			if _, err := terms.Exec((start.UnixMilli()+int64(first+i))<<15, list); err != nil {
+				return err
+			}
+		}
+		_, err := commit.Exec()
+		return err
+	})
+}
+
+// created is the n-th task that somebody creates, with its event: with ids in order of time, as the
+// Service makes them, and an order number as a shop gives them.
+func created(n int) *tracking.Changeset {
+	id := fmt.Sprintf("01j8x3k9q2v7m4n6p8r0%06d", n)
+	at := start.Add(time.Duration(n) * time.Millisecond)
 	return &tracking.Changeset{
 		Tasks: []tracking.Task{{
 			ID: tracking.TaskID(id), Type: tracking.TypeDrop, Status: tracking.StatusCreated,
-			OrderID: "order " + id, CreatedAt: at, UpdatedAt: at, Time: at,
+			OrderID: fmt.Sprintf("R-%08d", n), CreatedAt: at, UpdatedAt: at, Time: at,
 			Drop: &tracking.Place{
 				LngLat: &tracking.LngLat{Lng: 80.27, Lat: 13.08}, Address: "45 First Avenue, Chennai",
 				Customer: &tracking.Contact{Name: "Asha", Mobile: "+919876543210"},
 			},
 		}},
 		Events: []tracking.Event{{
-			ID: "e" + id, Type: tracking.EventTaskCreated, Time: at, RecordedAt: at, Actor: "key:1",
+			ID: id, Type: tracking.EventTaskCreated, Time: at, RecordedAt: at, Actor: "key:1",
 			Subject: tracking.Subject{Kind: tracking.KindTask, ID: id},
 		}},
 	}

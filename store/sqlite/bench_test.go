@@ -149,28 +149,13 @@ func newAppender(b *testing.B, size int) *grouper {
 // a row of so many bytes for each, or all of a group in one row.
 func newRows(b *testing.B, size int, together bool) *grouper {
 	path := filepath.Join(b.TempDir(), "bare.db")
-	db, err := sqlx.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
-		"&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)")
-	if err != nil {
+	conn := bareConn(b, path)
+	if _, err := conn.ExecContext(context.Background(),
+		"CREATE TABLE bare (n INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT"); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { db.Close() })
-	conn, err := db.Connx(context.Background())
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { conn.Close() })
-	prepare := func(query string) *sqlx.Stmt {
-		st, err := conn.PreparexContext(context.Background(), query)
-		if err != nil {
-			b.Fatal(err)
-		}
-		return st
-	}
-	if _, err := prepare("CREATE TABLE bare (n INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT").Exec(); err != nil {
-		b.Fatal(err)
-	}
-	begin, insert, commit := prepare("BEGIN IMMEDIATE"), prepare("INSERT INTO bare (data) VALUES (?)"), prepare("COMMIT")
+	begin, commit := prepare(b, conn, "BEGIN IMMEDIATE"), prepare(b, conn, "COMMIT")
+	insert := prepare(b, conn, "INSERT INTO bare (data) VALUES (?)")
 	data := make([]byte, 1024*size)
 	return newGrouper(func(n int) error {
 		if _, err := begin.Exec(); err != nil {
@@ -188,6 +173,32 @@ func newRows(b *testing.B, size int, together bool) *grouper {
 		_, err := commit.Exec()
 		return err
 	})
+}
+
+// bareConn opens a file past the store, by its driver and with its settings.
+func bareConn(b *testing.B, path string) *sqlx.Conn {
+	b.Helper()
+	db, err := sqlx.Open("sqlite", "file:"+path+"?_pragma=journal_mode(WAL)&_pragma=synchronous(FULL)"+
+		"&_pragma=wal_autocheckpoint(2000)&_pragma=secure_delete(1)&_pragma=cache_size(-65536)&_pragma=temp_store(MEMORY)")
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { db.Close() })
+	conn, err := db.Connx(context.Background())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { conn.Close() })
+	return conn
+}
+
+func prepare(b *testing.B, conn *sqlx.Conn, query string) *sqlx.Stmt {
+	b.Helper()
+	st, err := conn.PreparexContext(context.Background(), query)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return st
 }
 
 // BenchmarkAppend is what the disk allows, beside BenchmarkFixes, and what SQLite does where a fix is

@@ -82,6 +82,7 @@ func Lookups() map[string]Query {
 		"Stats, outboxes":         query(selectOutboxes),
 		"Stats of an outbox":      query(selectUndelivered, "a"),
 		"Place":                   query(selectPlace, 1, 1, 2),
+		"Place, last":             query(selectLastPlace),
 		"Task to change":          query(selectTaskIndexed, 1, "a"),
 		"Tasks by id":             query(selectTasksByID, `["a"]`, 1),
 		"index of the waiting":    query(selectWaitingForIndex, 0, 0, 10),
@@ -170,6 +171,9 @@ func (s *Store) Index(app tracking.AppID) *nearby.Index {
 	n, _ := s.apps.Number(app)
 	return s.index.of(n)
 }
+
+// Terms is what the table of terms is told of a task of application number 1.
+func Terms(t *tracking.Task) string { return terms(1, t) }
 
 // Queued is how many changes wait for the writer.
 func (s *Store) Queued() int { return s.writer.waiting() }

@@ -27,12 +27,13 @@ type writer struct {
 
 	statements  map[string]*sqlx.Stmt
 	drivers     driverCache
-	groups      int  // since the size of the log was looked at
-	logAtLast   int  // pages in the log when it was last tried to be emptied in vain
-	untidy      bool // the log could not be copied into the file
-	logUnsynced bool // the log of the last process is still to be copied into the file; see syncLog
-	erased      bool // the log holds what was erased
-	wipes       bool // it is to be emptied after this group
+	lastPlace   int64 // no task has a greater one; 0: not known yet
+	groups      int   // since the size of the log was looked at
+	logAtLast   int   // pages in the log when it was last tried to be emptied in vain
+	untidy      bool  // the log could not be copied into the file
+	logUnsynced bool  // the log of the last process is still to be copied into the file; see syncLog
+	erased      bool  // the log holds what was erased
+	wipes       bool  // it is to be emptied after this group
 	compaction  compaction
 }
 

@@ -125,6 +125,14 @@ var lines = []line{
 		side{sqlite + "Create/64", "written-B/task"}, side{sqlite + "Create/64_bare_rows", "written-B/task"}, "≤ 6,000 B",
 	},
 	{
+		"the database alone: a create's rows, indexes and terms by bare statements", "a bare row each in the same groups",
+		side{sqlite + "Create/64_bare_statements", "cpu-µs/task"}, side{sqlite + "Create/64_bare_rows", "cpu-µs/task"}, "",
+	},
+	{
+		"written to disk for these", "a bare row each in the same groups",
+		side{sqlite + "Create/64_bare_statements", "written-B/task"}, side{sqlite + "Create/64_bare_rows", "written-B/task"}, "",
+	},
+	{
 		"SQLite: nearest 10 with their records", "the index alone",
 		side{sqlite + "Nearest/records", "ns/op"}, side{sqlite + "Nearest/index", "ns/op"}, "",
 	},
