@@ -3,6 +3,8 @@ package memory
 import (
 	"context"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -19,6 +21,7 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 		return w, err
 	}
 	c := s.change(app, cs)
+	defer c.release()
 	c.app.mu.Lock()
 	defer c.app.mu.Unlock()
 	if len(c.invites)+len(c.keys) > 0 {
@@ -29,25 +32,26 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 		return w, err
 	}
 	c.apply()
-	for _, t := range c.tasks {
-		w.Tasks = append(w.Tasks, tracking.Given{Seq: t.Seq, Version: t.Version})
+	for i := range c.tasks {
+		w.Tasks = append(w.Tasks, tracking.Given{Seq: c.tasks[i].Seq, Version: c.tasks[i].Version})
 	}
 	for _, t := range c.trips {
 		w.Trips = append(w.Trips, tracking.Given{Seq: t.Seq, Version: t.Version})
 	}
-	for _, d := range c.drivers {
-		w.Drivers = append(w.Drivers, tracking.Given{Seq: d.Seq, Version: d.Version})
+	for i := range c.drivers {
+		w.Drivers = append(w.Drivers, tracking.Given{Seq: c.drivers[i].Seq, Version: c.drivers[i].Version})
 	}
 	return w, nil
 }
 
-// change is a changeset on its way into an application: copies of its rows, with their times as a
-// store keeps them.
+// change is a changeset on its way into an application: its rows, with their times as a store keeps
+// them. Tasks and drivers are packed when they are put, so that these are as they were given; the rest
+// are copies.
 type change struct {
 	store   *Store
 	app     *application
 	cs      *tracking.Changeset
-	tasks   []*tracking.Task
+	tasks   []tracking.Task
 	trips   []*tracking.Trip
 	drivers []tracking.Driver
 	deleted []tracking.Driver // ids and versions only
@@ -56,26 +60,41 @@ type change struct {
 	push    []*tracking.Request
 	closed  []tracking.RequestID
 	fixes   []tracking.FixBatch
-	events  []*tracking.Event
+	events  []*eventRow
 	deliver []*outbox
+}
+
+// changes are used again, for the room that tasks and drivers take in them.
+var changes = sync.Pool{New: func() any { return new(change) }}
+
+// release gives a change back, of which nothing is kept.
+func (c *change) release() {
+	const few = 16 // rows; of a longer one the room is let go
+	next := change{}
+	if cap(c.tasks) <= few && cap(c.drivers) <= few {
+		clear(c.tasks)
+		clear(c.drivers)
+		clear(c.events)
+		next = change{tasks: c.tasks[:0], drivers: c.drivers[:0], events: c.events[:0]}
+	}
+	*c = next
+	changes.Put(c)
 }
 
 // change copies a changeset.
 func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
-	c := &change{
-		store: s, app: s.application(app), cs: cs, deleted: cs.DeleteDrivers, closed: cs.CloseRequests,
-		deliver: s.boxes.open(cs.Deliver),
-	}
-	for _, t := range cs.Tasks { // which are packed, and so copied, when they are put
-		t = rows.BorrowedTask(t)
-		c.tasks = append(c.tasks, &t)
+	c := changes.Get().(*change)
+	c.store, c.app, c.cs, c.deleted, c.closed = s, s.application(app), cs, cs.DeleteDrivers, cs.CloseRequests
+	c.deliver = s.boxes.open(cs.Deliver)
+	for i := range cs.Tasks {
+		c.tasks = append(c.tasks, rows.BorrowedTask(cs.Tasks[i]))
 	}
 	for _, t := range cs.Trips {
 		t = rows.Trip(t)
 		c.trips = append(c.trips, &t)
 	}
-	for _, d := range cs.Drivers {
-		c.drivers = append(c.drivers, rows.Driver(d))
+	for i := range cs.Drivers {
+		c.drivers = append(c.drivers, rows.BorrowedDriver(cs.Drivers[i]))
 	}
 	for _, i := range cs.Invites {
 		i = rows.Invite(i)
@@ -92,9 +111,12 @@ func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 	for _, b := range cs.Fixes {
 		c.fixes = append(c.fixes, rows.Batch(b))
 	}
-	for _, e := range cs.Events {
-		e = rows.Event(e)
-		c.events = append(c.events, &e)
+	for i := range cs.Events {
+		r := newEventRow(c.app, &cs.Events[i], len(c.deliver))
+		for j, o := range c.deliver {
+			r.deliveries[j] = delivery{row: r, outbox: o, state: pending}
+		}
+		c.events = append(c.events, r)
 	}
 	return c
 }
@@ -114,7 +136,8 @@ func (c *change) check() error {
 func (c *change) checkTasks() error {
 	x := &c.app.tasks
 	ids, keys := rows.SeenOf[tracking.TaskID](len(c.tasks)), rows.SeenOf[string](len(c.tasks))
-	for _, t := range c.tasks {
+	for i := range c.tasks {
+		t := &c.tasks[i]
 		r := x.byID[t.ID]
 		if ids.Before(t.ID) {
 			return rows.VersionConflict(tracking.KindTask, t.ID)
@@ -127,13 +150,21 @@ func (c *change) checkTasks() error {
 		}
 		holder := x.byKey[t.Key]
 		if keys.Before(t.Key) ||
-			holder != nil && holder != r && !c.leavesTask(holder.kept.head().id) && !slices.ContainsFunc(c.tasks, func(o *tracking.Task) bool {
-				return o.ID == holder.kept.head().id && o.Version != 0 && o.Key != t.Key
-			}) {
+			holder != nil && holder != r && !c.leavesTask(holder.kept.head().id) && !c.givesUpKey(holder.kept.head().id, t.Key) {
 			return rows.UniqueConflict(tracking.KindTask, "key")
 		}
 	}
 	return nil
+}
+
+// givesUpKey reports whether the task with that id, which is there, has another key in the change.
+func (c *change) givesUpKey(id tracking.TaskID, key string) bool {
+	for i := range c.tasks {
+		if t := &c.tasks[i]; t.ID == id && t.Version != 0 && t.Key != key {
+			return true
+		}
+	}
+	return false
 }
 
 func (c *change) checkTrips() error {
@@ -166,7 +197,8 @@ func (c *change) checkTrips() error {
 func (c *change) checkDrivers() error {
 	x := &c.app.drivers
 	ids := rows.SeenOf[tracking.DriverID](len(c.drivers) + len(c.deleted))
-	for _, d := range c.drivers {
+	for i := range c.drivers {
+		d := &c.drivers[i]
 		if ids.Before(d.ID) {
 			return rows.VersionConflict(tracking.KindDriver, d.ID)
 		}
@@ -194,8 +226,8 @@ func (c *change) checkDrivers() error {
 
 // personOf is who has an id once the change is applied.
 func (c *change) personOf(id tracking.DriverID) string {
-	if i := slices.IndexFunc(c.drivers, func(d tracking.Driver) bool { return d.ID == id }); i >= 0 {
-		return c.drivers[i].Person
+	if d := c.driver(id); d != nil {
+		return d.Person
 	}
 	return c.app.drivers.byID[id].person
 }
@@ -205,7 +237,17 @@ func (c *change) hasDriver(id tracking.DriverID) bool {
 	if c.app.drivers.byID[id] != nil {
 		return !slices.ContainsFunc(c.deleted, func(d tracking.Driver) bool { return d.ID == id })
 	}
-	return slices.ContainsFunc(c.drivers, func(d tracking.Driver) bool { return d.ID == id })
+	return c.driver(id) != nil
+}
+
+// driver is a driver whom the change writes, or nil.
+func (c *change) driver(id tracking.DriverID) *tracking.Driver {
+	for i := range c.drivers { // without copying each, as functions of slices do
+		if c.drivers[i].ID == id {
+			return &c.drivers[i]
+		}
+	}
+	return nil
 }
 
 func (c *change) checkInvites() error {
@@ -277,8 +319,8 @@ func (c *change) checkKeys() error {
 
 func (c *change) checkEvents() error {
 	ids := rows.SeenOf[string](len(c.events))
-	for _, e := range c.events {
-		if ids.Before(e.ID) || c.app.events.byID[e.ID] != nil {
+	for _, r := range c.events {
+		if id := r.kept.id(); ids.Before(id) || c.app.events.byID[id] != nil {
 			return &tracking.Error{Code: tracking.ErrInternal, Message: "An event with this id is there already."}
 		}
 	}
@@ -293,8 +335,8 @@ func (c *change) apply() {
 		c.deleteDriver(c.app.drivers.byID[d.ID])
 	}
 	for _, inserts := range [...]bool{false, true} {
-		for _, t := range c.tasks {
-			if (t.Version == 0) == inserts {
+		for i := range c.tasks {
+			if t := &c.tasks[i]; (t.Version == 0) == inserts {
 				c.putTask(t)
 			}
 		}
@@ -303,9 +345,9 @@ func (c *change) apply() {
 				c.putTrip(t)
 			}
 		}
-		for i, d := range c.drivers {
-			if (d.Version == 0) == inserts {
-				c.drivers[i].Seq, c.drivers[i].Version = c.putDriver(d)
+		for i := range c.drivers {
+			if d := &c.drivers[i]; (d.Version == 0) == inserts {
+				c.putDriver(d)
 			}
 		}
 		for _, k := range c.keys {
@@ -360,26 +402,23 @@ func (c *change) putTrip(t *tracking.Trip) {
 	c.store.secrets.tripLinks.move(o, old.Link.Hash, t.Link.Hash)
 }
 
-func (c *change) putDriver(d tracking.Driver) (seq, version int64) {
-	o := owner[tracking.DriverID]{c.app, d.ID}
+func (c *change) putDriver(d *tracking.Driver) {
 	var old tracking.Driver
 	r := c.app.drivers.byID[d.ID]
 	if d.Version == 0 {
 		d.Version, d.Seq = c.app.lastVersion+1, c.store.driverSeq.Add(1)
-		r = c.app.drivers.insert(c.app, &d)
+		r = c.app.drivers.insert(c.app, d)
 		if c.app.lastNotice > 0 {
 			r.more().feed.last = c.app.lastNotice
 		}
-		o.id = r.ID()
 	} else {
 		r.read(&old)
 		d.Version, d.Seq, d.CreatedAt, d.Position = old.Version+1, old.Seq, old.CreatedAt, old.Position
-		c.app.drivers.replace(c.app, r, &d, &old)
-		o.id = r.ID()
+		c.app.drivers.replace(c.app, r, d, &old)
 	}
+	o := owner[tracking.DriverID]{c.app, r.ID()}
 	c.store.secrets.appTokens.move(o, old.AppToken, d.AppToken)
 	c.store.secrets.ingestTokens.move(o, old.IngestToken, d.IngestToken)
-	return d.Seq, d.Version
 }
 
 // deleteDriver removes a driver with everything that belongs to one. Fixes and notices, of which
@@ -439,34 +478,24 @@ func (c *change) putKey(k *tracking.Key) {
 
 // addEvents appends the events, the notices in them, and what is to be delivered.
 func (c *change) addEvents() {
-	if len(c.events) == 0 {
-		return
-	}
-	added := make([]*eventRow, 0, len(c.events))
-	for _, e := range c.events {
-		notices := e.Notices[:0]
+	for i, r := range c.events {
+		e := &c.cs.Events[i]
 		for _, n := range e.Notices {
 			d := c.app.drivers.byID[n.DriverID]
 			if d == nil {
 				continue
 			}
-			n.Person, n.EventID, n.Time = d.person, e.ID, e.RecordedAt
-			r := &noticeRow{notice: n, driver: d, order: c.store.noticeSeq.Add(1)}
-			c.app.addNotice(r)
-			notices = append(notices, r.notice)
+			n.Person, n.EventID, n.Time = d.person, r.kept.id(), time.UnixMilli(r.recorded).UTC()
+			own := &noticeRow{notice: n, driver: d, order: c.store.noticeSeq.Add(1)}
+			c.app.addNotice(own)
+			r.notices = append(r.notices, own.notice)
 		}
-		e.Notices = slices.Clip(notices)
-		if len(notices) == 0 {
-			e.Notices = nil
-		}
-		r := &eventRow{app: c.app, event: e, order: c.store.eventSeq.Add(1)}
-		for _, o := range c.deliver {
-			r.deliveries = append(r.deliveries, &delivery{row: r, outbox: o, state: pending})
-		}
-		c.app.events.add(r)
-		added = append(added, r)
+		r.order = c.store.eventSeq.Add(1)
+		c.app.events.add(r, e.Subject)
 	}
 	for _, o := range c.deliver {
-		o.add(c.app, added)
+		if len(c.events) > 0 {
+			o.add(c.app, c.events)
+		}
 	}
 }

@@ -25,9 +25,9 @@ func (c *change) checkDeletions() error {
 	if len(c.cs.DeleteTasks)+len(c.cs.DeleteTrips) == 0 {
 		return nil
 	}
-	for _, t := range c.tasks {
-		if tasks.Before(t.ID) {
-			return rows.VersionConflict(tracking.KindTask, t.ID)
+	for i := range c.tasks {
+		if id := c.tasks[i].ID; tasks.Before(id) {
+			return rows.VersionConflict(tracking.KindTask, id)
 		}
 	}
 	for _, t := range c.trips {
@@ -106,7 +106,7 @@ func (a *application) dropSubject(of tracking.Subject) {
 	c := s.events.start(0)
 	gone, _ := take(c.next, 0, s.events.len(), nil)
 	for _, r := range gone {
-		for _, n := range r.event.Notices {
+		for _, n := range r.notices {
 			a.dropNotice(n)
 		}
 		a.events.remove(r)

@@ -11,15 +11,35 @@ import (
 // eventRow is an event and its deliveries, one for each outbox that it went to.
 type eventRow struct {
 	app        *application
-	event      *tracking.Event // never changed
-	order      int64           // of commit, over all applications
-	deliveries []*delivery     // never changed
+	subject    *subject
+	kept       packedEvent
+	notices    []tracking.Notice // never changed
+	deliveries []delivery        // never moved
+	seq        int64             // for its subject
+	order      int64             // of commit, over all applications
+	recorded   int64             // UTC ms of RecordedAt
+}
+
+// newEventRow is the row of an event, which is not in the lists yet, with so many deliveries to be set.
+func newEventRow(a *application, e *tracking.Event, deliveries int) *eventRow {
+	r := &eventRow{app: a, kept: packEvent(e), seq: e.Seq, recorded: e.RecordedAt.UnixMilli()}
+	if deliveries > 0 {
+		r.deliveries = make([]delivery, deliveries)
+	}
+	return r
+}
+
+// event is the row's event.
+func (r *eventRow) event() tracking.Event {
+	e := r.kept.event()
+	e.Seq, e.Notices = r.seq, slices.Clone(r.notices)
+	return e
 }
 
 // in is the event's delivery from an outbox; nil when it never went there.
 func (r *eventRow) in(o *outbox) *delivery {
-	for _, d := range r.deliveries {
-		if d.outbox == o {
+	for i := range r.deliveries {
+		if d := &r.deliveries[i]; d.outbox == o {
 			return d
 		}
 	}
@@ -28,7 +48,7 @@ func (r *eventRow) in(o *outbox) *delivery {
 
 // over reports whether nothing of the event is to be delivered, so that it may be purged.
 func (r *eventRow) over() bool {
-	return !slices.ContainsFunc(r.deliveries, func(d *delivery) bool { return d.state == pending })
+	return !slices.ContainsFunc(r.deliveries, func(d delivery) bool { return d.state == pending })
 }
 
 // delivery is that of an event from an outbox.
@@ -62,7 +82,7 @@ func (r *eventRow) isDead(o *outbox) bool {
 }
 
 func byRecording(a, b *eventRow) int {
-	return cmp.Or(a.event.RecordedAt.Compare(b.event.RecordedAt), a.compare(b))
+	return cmp.Or(cmp.Compare(a.recorded, b.recorded), a.compare(b))
 }
 
 // events holds an application's events.
@@ -99,17 +119,17 @@ func (x *events) subject(of tracking.Subject) *subject {
 }
 
 // add appends an event, and gives it its Seq.
-func (x *events) add(r *eventRow) {
-	r.event.Seq = x.subject(r.event.Subject).seq + 1
-	x.insert(r)
+func (x *events) add(r *eventRow, of tracking.Subject) {
+	s := x.subject(of)
+	r.seq = s.seq + 1
+	x.insert(r, s)
 }
 
-// insert appends an event that has its Seq.
-func (x *events) insert(r *eventRow) {
-	s := x.subject(r.event.Subject)
-	s.seq = max(s.seq, r.event.Seq)
+// insert appends an event of a subject that has its Seq.
+func (x *events) insert(r *eventRow, s *subject) {
+	r.subject, s.seq = s, max(s.seq, r.seq)
 	s.events.insert(r, (*eventRow).compare)
-	x.byID[r.event.ID] = r
+	x.byID[r.kept.id()] = r
 	x.all.insert(r, (*eventRow).compare)
 	if r.over() {
 		x.settled.insert(r, byRecording)
@@ -118,12 +138,12 @@ func (x *events) insert(r *eventRow) {
 
 // remove takes an event out.
 func (x *events) remove(r *eventRow) {
-	x.subjects[r.event.Subject].events.remove(r, (*eventRow).compare)
-	delete(x.byID, r.event.ID)
+	r.subject.events.remove(r, (*eventRow).compare)
+	delete(x.byID, r.kept.id())
 	x.all.remove(r, (*eventRow).compare)
 	x.settled.remove(r, byRecording)
-	for _, d := range r.deliveries {
-		if d.state == dead {
+	for i := range r.deliveries {
+		if d := &r.deliveries[i]; d.state == dead {
 			x.dead[d.outbox].remove(r, (*eventRow).compare)
 		}
 	}
@@ -169,7 +189,7 @@ func (s *Store) Events(
 	}
 	rows, more, err := a.events.page(f, s.boxes.find(f.Outbox))
 	a.mu.RUnlock()
-	return copies(rows, func(r *eventRow) tracking.Event { return r.event.Clone() }), more, err
+	return copies(rows, (*eventRow).event), more, err
 }
 
 // page finds the events of a filter; o is its outbox, nil when there is none of that name.
@@ -197,7 +217,7 @@ func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more
 		if s.events.len() <= source.len() {
 			source = &s.events
 		}
-		keep = func(r *eventRow) bool { return r.event.Subject == f.Subject && (!f.Dead || r.isDead(o)) }
+		keep = func(r *eventRow) bool { return r.subject == s && (!f.Dead || r.isDead(o)) }
 	}
 	c := source.at(func(r *eventRow) bool { return r.order > after })
 	page, more = take(c.next, 0, max(f.Limit, 0), keep)

@@ -237,7 +237,7 @@ func (e *export) subjects(a *application, m moment) {
 			return 0
 		}
 		last := s.events.end(0)
-		if r, ok := last.prev(); ok && r.event.Seq == s.seq {
+		if r, ok := last.prev(); ok && r.seq == s.seq {
 			return 0
 		}
 		return s.seq
@@ -309,7 +309,7 @@ func (e *export) events(a *application, last int64) {
 		c := a.events.all.at(func(r *eventRow) bool { return r.order > after })
 		list, more := take(c.next, 0, pageRows, nil)
 		page := copies(list, func(r *eventRow) tracking.EventRow {
-			return tracking.EventRow{Event: r.event.Clone(), Deliveries: a.undelivered(r)}
+			return tracking.EventRow{Event: r.event(), Deliveries: a.undelivered(r)}
 		})
 		a.mu.RUnlock()
 		for i, v := range page {

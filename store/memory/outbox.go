@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -262,10 +263,10 @@ func (o *outbox) add(a *application, events []*eventRow) {
 	b := o.box(a)
 	b.mu.Lock()
 	for _, r := range events {
-		q := b.queueOf(a.events.subjects[r.event.Subject])
+		q := b.queueOf(r.subject)
 		q.events = append(q.events, r.in(o))
 		if len(q.events) == 1 { // else what it is ordered by stays as it is
-			b.put(q, r.event.RecordedAt.UnixMilli())
+			b.put(q, r.recorded)
 		}
 	}
 	b.unlock()
@@ -293,7 +294,7 @@ func (s *Store) LeaseEvents(ctx context.Context, l tracking.Lease) ([]tracking.L
 	var list []tracking.Leased
 	for _, d := range o.lease(l) {
 		list = append(list, tracking.Leased{
-			Outbox: o.name, App: d.row.app.id, Event: d.row.event.Clone(), Attempt: d.tries + 1,
+			Outbox: o.name, App: d.row.app.id, Event: d.row.event(), Attempt: d.tries + 1,
 		})
 	}
 	return list, nil
@@ -430,7 +431,7 @@ func (o *outbox) finish(a *application, done []tracking.Delivery) {
 		if r == nil {
 			continue
 		}
-		sub := a.events.subjects[r.event.Subject]
+		sub := r.subject
 		q := b.queueOf(sub)
 		if touched[q] == nil {
 			b.take(q)
@@ -503,7 +504,7 @@ func (b *box) count() []rows.Stat {
 	}
 	var list []rows.Stat
 	if first != nil {
-		waits.At = first.event.RecordedAt
+		waits.At = time.UnixMilli(first.recorded).UTC()
 		list = append(list, waits)
 	}
 	if gone.N > 0 {

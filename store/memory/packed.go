@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -18,9 +19,9 @@ import (
 type packedTask string
 
 func pack(t *tracking.Task) packedTask {
-	p := packing{b: make([]byte, 0, 256), writes: true}
+	p := packings.Get().(*packing)
 	p.task(t)
-	return packedTask(bytes.TrimRight(p.b, "\x00")) // which no text ends with
+	return packedTask(p.end())
 }
 
 // task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay
@@ -57,9 +58,9 @@ func (p packedTask) head() (h taskHead) {
 type packedDriver string
 
 func packDriver(d *tracking.Driver) packedDriver {
-	p := packing{b: make([]byte, 0, 256), writes: true}
+	p := packings.Get().(*packing)
 	p.driver(d)
-	return packedDriver(bytes.TrimRight(p.b, "\x00"))
+	return packedDriver(p.end())
 }
 
 // driver unpacks it, as [packedTask.task] does, into d.
@@ -90,6 +91,28 @@ func (p packedDriver) head() (h driverHead) {
 	return h
 }
 
+// packedEvent is an event but for its Seq and its notices, as a packedTask is a task. It is never
+// replaced, so that what is unpacked may be parts of it. Its id comes first.
+type packedEvent string
+
+func packEvent(e *tracking.Event) packedEvent {
+	p := packings.Get().(*packing)
+	p.event(e)
+	return packedEvent(p.end())
+}
+
+func (p packedEvent) event() (e tracking.Event) {
+	u := packing{kept: string(p)}
+	u.event(&e)
+	return e
+}
+
+func (p packedEvent) id() (id string) {
+	u := packing{kept: string(p)}
+	text(&u, &id)
+	return id
+}
+
 // packing writes fields, or reads them: each of its methods does both, so that what is written and what
 // is read cannot come apart. What it writes it leaves as it is, not even storing the same again: it may
 // belong to the caller, for whom others read it.
@@ -99,6 +122,17 @@ type packing struct {
 	kept   string
 	at     int  // in kept: to cut it would be a store that the garbage collector has to be told of
 	owns   bool // names that are read are copies
+}
+
+// packings write, into room that is used again.
+var packings = sync.Pool{New: func() any { return &packing{b: make([]byte, 0, 256), writes: true} }}
+
+// end gives back p and what it has written, without the zeros at the end: no text ends with one.
+func (p *packing) end() string {
+	written := string(bytes.TrimRight(p.b, "\x00"))
+	p.b = p.b[:0]
+	packings.Put(p)
+	return written
 }
 
 func (p *packing) head(
@@ -211,6 +245,18 @@ func (p *packing) driverRest(d *tracking.Driver) {
 	slice(p, &d.Route, (*packing).stop)
 	pointer(p, &d.MaxOpenTasks, integer[int])
 	slice(p, &d.Push, (*packing).push)
+}
+
+func (p *packing) event(e *tracking.Event) {
+	text(p, &e.ID)
+	text(p, &e.Subject.Kind)
+	text(p, &e.Subject.ID)
+	text(p, &e.Type)
+	p.time(&e.Time)
+	p.time(&e.RecordedAt)
+	text(p, &e.Actor)
+	text(p, &e.Person)
+	texts(p, &e.Data)
 }
 
 func (p *packing) stop(v *tracking.Stop) {

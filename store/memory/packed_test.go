@@ -94,6 +94,21 @@ func TestPackedTasks(t *testing.T) {
 	}
 }
 
+// An event comes back from its row with every field that it has, all together and each alone.
+func TestEventRows(t *testing.T) {
+	fillings(func(name string, e tracking.Event) {
+		t.Helper()
+		r := newEventRow(nil, &e, 0)
+		r.notices = e.Notices
+		if d := cmp.Diff(e, r.event()); d != "" {
+			t.Errorf("%s (-before +after):\n%s", name, d)
+		}
+		if got := r.kept.id(); got != e.ID {
+			t.Errorf("%s: the id %q is %q", name, e.ID, got)
+		}
+	})
+}
+
 // A driver comes back from the row with every field that a store keeps, all together and each alone.
 func TestDriverRows(t *testing.T) {
 	same := func(name string, d tracking.Driver) {

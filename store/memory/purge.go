@@ -38,7 +38,7 @@ func (s *Store) purgeRows(a *application, before time.Time, limit int, p *tracki
 	defer a.mu.Unlock()
 	end := p.Total() + limit
 	purge(&a.events.settled, end-p.Total(), &p.Events,
-		func(r *eventRow) bool { return r.event.RecordedAt.Before(before) }, a.events.remove)
+		func(r *eventRow) bool { return r.recorded < rows.Ceil(before) }, a.events.remove)
 	purge(&a.notices, end-p.Total(), &p.Notices, func(r *noticeRow) bool { return r.notice.Time.Before(before) },
 		a.purgeNotice)
 	purge(&a.invites.requests, end-p.Total(), &p.Requests,

@@ -272,26 +272,29 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 }
 
 func (s *Store) restoreEvent(a *application, v tracking.EventRow) {
-	e := rows.Event(v.Event)
-	for i := range e.Notices {
-		e.Notices[i].EventID, e.Notices[i].Time = e.ID, e.RecordedAt
+	r := newEventRow(a, &v.Event, len(v.Deliveries))
+	for _, n := range v.Event.Notices {
+		n.EventID, n.Time = v.Event.ID, rows.Time(v.Event.RecordedAt)
+		r.notices = append(r.notices, n)
 	}
-	r := &eventRow{app: a, event: &e, order: s.eventSeq.Add(1)}
-	for _, d := range v.Deliveries {
-		own := &delivery{row: r, outbox: s.boxes.open([]string{d.Outbox})[0], state: pending, attempts: d.Attempts}
-		if !d.RetryAt.IsZero() {
-			own.retryAt = d.RetryAt.UnixMilli()
+	r.order = s.eventSeq.Add(1)
+	for i, d := range v.Deliveries {
+		r.deliveries[i] = delivery{
+			row: r, outbox: s.boxes.open([]string{d.Outbox})[0], state: pending, attempts: d.Attempts,
 		}
-		r.deliveries = append(r.deliveries, own)
+		if !d.RetryAt.IsZero() {
+			r.deliveries[i].retryAt = d.RetryAt.UnixMilli()
+		}
 	}
-	a.events.insert(r)
-	for i, d := range r.deliveries {
+	a.events.insert(r, a.events.subject(v.Event.Subject))
+	for i := range r.deliveries {
+		d := &r.deliveries[i]
 		b := d.outbox.box(a)
 		b.mu.Lock()
 		if v.Deliveries[i].Dead {
 			a.events.settle(d, dead)
 		} else {
-			q := b.queueOf(a.events.subject(e.Subject))
+			q := b.queueOf(r.subject)
 			q.events = append(q.events, d)
 			if len(q.events) == 1 {
 				b.put(q, 0)

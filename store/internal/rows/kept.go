@@ -9,7 +9,12 @@ import (
 
 // Time is t as a store keeps it: in UTC, whole milliseconds, what is below them cut off. The zero
 // time stays the zero time.
-func Time(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).UTC() }
+func Time(t time.Time) time.Time {
+	if t.IsZero() { // as most are
+		return time.Time{}
+	}
+	return time.UnixMilli(t.UnixMilli()).UTC()
+}
 
 // Ceil is the first whole millisecond at or after t, in UTC milliseconds: of what is kept, all
 // before it is before t.
@@ -59,8 +64,10 @@ func Trip(t tracking.Trip) tracking.Trip {
 }
 
 // Driver is a copy of d as a store keeps it, without a position: that comes from fixes only.
-func Driver(d tracking.Driver) tracking.Driver {
-	d = d.Clone()
+func Driver(d tracking.Driver) tracking.Driver { return BorrowedDriver(d.Clone()) }
+
+// BorrowedDriver is d so, for who writes all of it somewhere else before the caller goes on.
+func BorrowedDriver(d tracking.Driver) tracking.Driver {
 	d.DutyAt, d.OffDutyAt, d.LegAt = Time(d.DutyAt), Time(d.OffDutyAt), Time(d.LegAt)
 	d.CreatedAt, d.UpdatedAt = Time(d.CreatedAt), Time(d.UpdatedAt)
 	d.Position, d.Distance = tracking.Position{}, 0

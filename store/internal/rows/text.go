@@ -2,10 +2,12 @@ package rows
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -30,13 +32,15 @@ func Texts(texts ...string) error {
 	return nil
 }
 
+// written is what a changeset writes. What only names a row may hold any text: there is none of that
+// name; the fixes, of which there may be many, are looked at apart.
+var written = textsOf(reflect.TypeFor[tracking.Changeset](),
+	"DeleteDrivers", "CloseRequests", "Fixes", "DeleteTasks", "DeleteTrips", "DropFiles")
+
 // ChangesetTexts is ErrInvalid where a row, fix or event that is to be written holds a text that
-// cannot be kept. What only names a row may do so: there is none of that name.
+// cannot be kept.
 func ChangesetTexts(app tracking.AppID, cs *tracking.Changeset) error {
-	written := *cs
-	written.DeleteDrivers, written.CloseRequests, written.Fixes = nil, nil, nil
-	written.DeleteTasks, written.DeleteTrips, written.DropFiles = nil, nil, nil
-	if !Text(app) || !texts(reflect.ValueOf(&written).Elem()) {
+	if !Text(app) || !written.kept(unsafe.Pointer(cs)) {
 		return errText
 	}
 	for _, b := range cs.Fixes {
@@ -57,53 +61,72 @@ func FixTexts(fixes []tracking.Fix) error {
 	return nil
 }
 
-// texts reports whether every text inside v can be kept.
-func texts(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.String:
-		return Text(v.String())
-	case reflect.Pointer:
-		return v.IsNil() || texts(v.Elem())
-	case reflect.Slice:
-		if v.Len() == 0 || !hasText(v.Type().Elem()) {
-			return true
-		}
-		for i := range v.Len() {
-			if !texts(v.Index(i)) {
-				return false
-			}
-		}
-	case reflect.Map: // there are none of other kinds
-		for k, e := range v.Interface().(map[string]string) {
-			if !Text(k) || !Text(e) {
-				return false
-			}
-		}
+// texts are the places of the texts in a value of a type. To go through every field of every row by
+// reflection takes four times as long.
+type texts []textAt
+
+// textAt is a text, or what holds texts, so many bytes into the value.
+type textAt struct {
+	offset uintptr
+	kind   reflect.Kind // String, Map, Pointer or Slice
+	inside texts        // of what the pointer leads to, or of each element
+	size   uintptr      // of an element
+}
+
+// textsOf are those of a type, but for some fields of it.
+func textsOf(t reflect.Type, but ...string) (all texts) {
+	switch t.Kind() {
+	case reflect.String, reflect.Map: // there are no maps of other kinds than map[string]string
+		return texts{{kind: t.Kind()}}
+	case reflect.Pointer, reflect.Slice:
+		return texts{{kind: t.Kind(), inside: textsOf(t.Elem()), size: t.Elem().Size()}}
 	case reflect.Struct:
-		for _, i := range textFields(v.Type()) {
-			if !texts(v.Field(i)) {
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if !hasText(f.Type) || slices.Contains(but, f.Name) {
+				continue
+			}
+			for _, at := range textsOf(f.Type) {
+				at.offset += f.Offset
+				all = append(all, at)
+			}
+		}
+	default:
+		panic(t) // nobody has thought of such a one
+	}
+	return all
+}
+
+// kept reports whether every text inside the value that v points to can be kept.
+func (x texts) kept(v unsafe.Pointer) bool {
+	for i := range x {
+		at := &x[i]
+		p := unsafe.Add(v, at.offset)
+		switch at.kind {
+		case reflect.String:
+			if s := *(*string)(p); s != "" && !Text(s) {
 				return false
+			}
+		case reflect.Map:
+			for k, v := range *(*map[string]string)(p) {
+				if !Text(k) || !Text(v) {
+					return false
+				}
+			}
+		case reflect.Pointer:
+			if to := *(*unsafe.Pointer)(p); to != nil && !at.inside.kept(to) {
+				return false
+			}
+		case reflect.Slice:
+			list := *(*[]byte)(p) // of elements of another size: only its beginning and length are read
+			for j := range uintptr(len(list)) {
+				if !at.inside.kept(unsafe.Add(unsafe.Pointer(unsafe.SliceData(list)), j*at.size)) {
+					return false
+				}
 			}
 		}
 	}
 	return true
-}
-
-// withText are the fields of a struct that may hold a text, by its type.
-var withText sync.Map
-
-func textFields(t reflect.Type) []int {
-	if fields, ok := withText.Load(t); ok {
-		return fields.([]int)
-	}
-	var fields []int
-	for i := range t.NumField() {
-		if hasText(t.Field(i).Type) {
-			fields = append(fields, i)
-		}
-	}
-	withText.Store(t, fields)
-	return fields
 }
 
 func hasText(t reflect.Type) bool {
@@ -115,7 +138,8 @@ func hasText(t reflect.Type) bool {
 	case reflect.Map:
 		return hasText(t.Key()) || hasText(t.Elem())
 	case reflect.Struct:
-		return t != reflect.TypeFor[time.Time]() && len(textFields(t)) > 0
+		return t != reflect.TypeFor[time.Time]() &&
+			slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool { return hasText(f.Type) })
 	}
 	return false
 }
@@ -131,11 +155,25 @@ func RestoringTexts(r tracking.Restoring) error {
 		case tracking.FixRow: // of which there are many
 			ok = ok && Text(v.DriverID) && Text(v.EventID)
 		default:
-			ok = ok && texts(reflect.ValueOf(row.Value))
+			ok = ok && valueTexts(row.Value)
 		}
 		if !ok {
 			return errText
 		}
 	}
 	return nil
+}
+
+// textsOfRows are those of the types of rows.
+var textsOfRows sync.Map
+
+func valueTexts(v any) bool {
+	t := reflect.TypeOf(v)
+	all, known := textsOfRows.Load(t)
+	if !known {
+		all, _ = textsOfRows.LoadOrStore(t, textsOf(t))
+	}
+	at := reflect.New(t)
+	at.Elem().Set(reflect.ValueOf(v))
+	return all.(texts).kept(at.UnsafePointer())
 }
