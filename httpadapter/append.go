@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -38,25 +39,24 @@ func (s success) appendTo(j *jsonText, data appender) {
 
 // taskAnswer is the data of an answer with one task.
 type taskAnswer struct {
-	Task        task   `json:"task"`
-	TrackingURL string `json:"tracking_url,omitempty"`
+	task        shownTask
+	trackingURL string // "" for none
 }
 
 func (a taskAnswer) appendTo(j *jsonText) {
 	j.open('{')
 	j.name("task")
-	a.Task.appendTo(j)
-	j.textIf("tracking_url", a.TrackingURL)
+	a.task.appendTo(j)
+	j.textIf("tracking_url", a.trackingURL)
 	j.close('}')
 }
 
-// taskList is that of an answer with a page of n tasks, each of which is made when its turn has come:
-// a whole page of them is large.
+// taskList is that of an answer with a page of n tasks.
 type taskList struct {
 	more bool
 	next string
 	n    int
-	task func(i int) task
+	task func(i int) shownTask
 }
 
 func (a taskList) appendTo(j *jsonText) {
@@ -86,72 +86,96 @@ func (a fixOutcomes) appendTo(j *jsonText) {
 	j.close('}')
 }
 
-func (t *task) appendTo(j *jsonText) {
+// shownTask is a task and what of it is shown. It is written as it stands: its wire form, of which
+// encoding/json makes the same, would be a copy of all of it that is thrown away at once.
+type shownTask struct {
+	*tracking.Task
+	now        time.Time
+	whole      bool // as the application sees it; else as its driver does
+	noContacts bool
+	stop       int             // which of its driver's stops it comes next at, from 1 on; 0: none
+	waits      *tracking.Waits // of a whole one
+}
+
+// shownWhole is a task as the application sees it.
+func shownWhole(t *tracking.Task, now time.Time) shownTask {
+	shown := shownTask{Task: t, now: now, whole: true}
+	if t.Seeks() {
+		shown.waits = t.Waits(now)
+	}
+	return shown
+}
+
+func (t *shownTask) appendTo(j *jsonText) {
 	j.open('{')
 	j.text("task_id", string(t.ID))
 	j.int("type", int64(t.Type))
-	j.text("time", string(t.Time))
+	j.time("time", t.Time)
 	j.text("notes", t.Notes)
 	j.text("status", string(t.Status))
 	j.text("outcome", string(t.Outcome))
 	j.text("reason", t.Reason)
 	j.text("reason_code", string(t.ReasonCode))
-	j.place("pickup", t.Pickup)
-	j.place("drop", t.Drop)
+	j.place("pickup", t.Pickup, !t.noContacts)
+	j.place("drop", t.Drop, !t.noContacts)
 	j.text("order_id", t.OrderID)
 	j.text("driver_id", string(t.DriverID))
-	j.text("customer_note", t.Note)
+	j.text("customer_note", t.CustomerNote)
 	j.text("retry_of", string(t.RetryOf))
 	j.text("retried_by", string(t.RetriedBy))
-	j.text("created_at", string(t.CreatedAt))
-	j.text("updated_at", string(t.UpdatedAt))
+	j.time("created_at", t.CreatedAt)
+	j.time("updated_at", t.UpdatedAt)
 	j.int("version", t.Version)
-	j.textIf("assigned_at", string(t.AssignedAt))
-	j.textIf("started_at", string(t.StartedAt))
-	j.textIf("picked_up_at", string(t.PickedUpAt))
-	j.textIf("completed_at", string(t.CompletedAt))
-	if w := t.Window; w != nil {
+	j.timeIf("assigned_at", t.AssignedAt)
+	j.timeIf("started_at", t.StartedAt)
+	j.timeIf("picked_up_at", t.PickedUpAt)
+	j.timeIf("completed_at", t.CompletedAt)
+	if w := &t.Window; !w.From.IsZero() || !w.To.IsZero() {
 		j.name("window")
 		j.open('{')
-		j.textIf("from", string(w.From))
-		j.textIf("to", string(w.To))
+		j.timeIf("from", w.From)
+		j.timeIf("to", w.To)
 		j.close('}')
 	}
-	j.textIf("promised", string(t.Promised))
-	if t.Late {
-		j.name("late")
-		j.b = append(j.b, "true"...)
+	if promised := t.Promised(); !promised.IsZero() {
+		j.time("promised", promised)
+		if t.Late(t.now) {
+			j.name("late")
+			j.b = append(j.b, "true"...)
+		}
 	}
 	j.textMapIf("requires", t.Requires)
 	j.textMapIf("properties", t.Properties)
-	j.text("phase", string(t.Phase))
-	j.intIf("stop", t.Stop)
-	j.textIf("pickup_arrived_at", string(t.PickupArrivedAt))
-	j.textIf("arrived_at", string(t.ArrivedAt))
+	j.text("phase", string(t.Phase()))
+	j.intIf("stop", t.stop)
+	j.timeIf("pickup_arrived_at", t.PickupArrivedAt)
+	j.timeIf("arrived_at", t.ArrivedAt)
 	if len(t.Proof) > 0 {
 		texts(j, "proof", t.Proof)
 	}
 	if len(t.Proofs) > 0 {
-		j.other("proofs", t.Proofs)
+		j.other("proofs", mapped(t.Proofs, proofOf))
 	}
 	j.textIf("received_by", t.ReceivedBy)
 	j.textIf("driver_note", t.DriverNote)
 	if t.CompletedFrom != nil {
-		j.other("completed_lnglat", t.CompletedFrom)
+		j.other("completed_lnglat", whereaboutsOf(*t.Task))
 	}
-	j.textIf("erased_at", string(t.ErasedAt))
-	j.textIf("pin", t.PIN)
-	j.intIf("wrong_pins", t.WrongPINs)
-	if len(t.Stuck) > 0 {
-		j.other("stuck", t.Stuck)
-	}
-	if t.Waiting != nil {
-		j.other("waiting", t.Waiting)
+	j.timeIf("erased_at", t.ErasedAt)
+	if t.whole {
+		j.textIf("pin", string(t.PIN))
+		j.intIf("wrong_pins", t.WrongPINs)
+		if len(t.Stuck) > 0 {
+			j.other("stuck", mapped(t.Stuck, stuckOf))
+		}
+		if t.waits != nil {
+			j.other("waiting", waitingOf(t.waits))
+		}
 	}
 	j.close('}')
 }
 
-func (j *jsonText) place(name string, p *place) {
+func (j *jsonText) place(name string, p *tracking.Place, contact bool) {
 	if p == nil {
 		return
 	}
@@ -160,14 +184,13 @@ func (j *jsonText) place(name string, p *place) {
 	if p.LngLat != nil {
 		j.name("lnglat")
 		j.open('[')
-		for _, degrees := range p.LngLat {
-			j.element()
-			j.float(degrees)
-		}
+		j.float(p.LngLat.Lng)
+		j.element()
+		j.float(p.LngLat.Lat)
 		j.close(']')
 	}
 	j.text("address", p.Address)
-	if c := p.Customer; c != nil {
+	if c := p.Customer; c != nil && contact {
 		j.name("customer")
 		j.open('{')
 		j.text("name", c.Name)
@@ -210,6 +233,21 @@ func (j *jsonText) text(name, v string) {
 func (j *jsonText) textIf(name, v string) {
 	if v != "" {
 		j.text(name, v)
+	}
+}
+
+func (j *jsonText) time(name string, t time.Time) {
+	j.name(name)
+	b := append(j.b, '"')
+	if !t.IsZero() {
+		b = appendTime(b, t)
+	}
+	j.b = append(b, '"')
+}
+
+func (j *jsonText) timeIf(name string, t time.Time) {
+	if !t.IsZero() {
+		j.time(name, t)
 	}
 }
 

@@ -92,23 +92,54 @@ func ProofKinds() []string { return proofKind("").Words() }
 // MaxList is the longest part of a list.
 const MaxList = maxList
 
-// WireTask is a task as it is sent, and the others what is encoded without encoding/json.
-type (
-	WireTask    = task
-	TaskAnswer  = taskAnswer
-	FixOutcomes = fixOutcomes
-)
+// WireTask is a task as it is sent.
+type WireTask = task
 
-// TaskList is what encoding/json makes the same of as of TaskPage.
-type TaskList struct {
-	HasMore bool   `json:"has_more"`
-	Next    string `json:"next,omitempty"`
-	Tasks   []task `json:"task_list"`
+// FixOutcomes are encoded without encoding/json.
+type FixOutcomes = fixOutcomes
+
+// ShownTask is a task, and what of it is shown.
+type ShownTask struct {
+	Task     tracking.Task
+	Now      time.Time
+	Driver   bool // it is shown to its driver
+	NoPeople bool
+	Stop     int
+	Waits    *tracking.Waits
 }
 
-// TaskPage is the data of an answer with a page of tasks.
-func TaskPage(l TaskList) any {
-	return taskList{l.HasMore, l.Next, len(l.Tasks), func(i int) task { return l.Tasks[i] }}
+func (s ShownTask) shown() shownTask {
+	return shownTask{&s.Task, s.Now, !s.Driver, s.NoPeople, s.Stop, s.Waits}
+}
+
+func (s ShownTask) wire() task {
+	w := taskAt(s.Task, s.Now)
+	if !s.Driver {
+		w = wholeTaskAt(s.Task, s.Now)
+		w.Waiting = waitingOf(s.Waits)
+	}
+	if s.NoPeople {
+		w = w.withoutContacts()
+	}
+	w.Stop = s.Stop
+	return w
+}
+
+// OneTask is the data of an answer with one task, and what encoding/json makes the same of.
+func OneTask(s ShownTask, trackingURL string) (data, wire any) {
+	return taskAnswer{s.shown(), trackingURL}, struct {
+		Task        task   `json:"task"`
+		TrackingURL string `json:"tracking_url,omitempty"`
+	}{s.wire(), trackingURL}
+}
+
+// TaskPage is the data of an answer with a page of tasks, and what encoding/json makes the same of.
+func TaskPage(more bool, next string, tasks []ShownTask) (data, wire any) {
+	return taskList{more, next, len(tasks), func(i int) shownTask { return tasks[i].shown() }}, struct {
+		HasMore bool   `json:"has_more"`
+		Next    string `json:"next,omitempty"`
+		Tasks   []task `json:"task_list"`
+	}{more, next, mapped(tasks, ShownTask.wire)}
 }
 
 // Encoded is an answer with these data.

@@ -14,19 +14,19 @@ import (
 
 // oneTask answers the application with a task, ownTask its driver.
 func (h *Handler) oneTask(message string) func(tracking.Task, error) (answer, error) {
-	return taskAs(h.wholeTask, message)
+	return taskAs(message, func(t *tracking.Task) shownTask { return shownWhole(t, h.now()) })
 }
 
 func (h *Handler) ownTask(message string) func(tracking.Task, error) (answer, error) {
-	return taskAs(h.taskOf, message)
+	return taskAs(message, func(t *tracking.Task) shownTask { return shownTask{Task: t, now: h.now()} })
 }
 
-func taskAs(wire func(tracking.Task) task, message string) func(tracking.Task, error) (answer, error) {
+func taskAs(message string, shown func(*tracking.Task) shownTask) func(tracking.Task, error) (answer, error) {
 	return func(t tracking.Task, err error) (answer, error) {
 		if err != nil {
 			return nil, err
 		}
-		return ok(message, taskAnswer{Task: wire(t)})
+		return ok(message, taskAnswer{task: shown(&t)})
 	}
 }
 
@@ -71,7 +71,7 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Task created", taskAnswer{h.wholeTask(t), link})
+	return ok("Task created", taskAnswer{shownWhole(&t, h.now()), link})
 }
 
 // linkOf is the customer's link that was made with a task; "" where it was revoked since.
@@ -199,12 +199,12 @@ func (h *Handler) listTasks(r *request) (answer, error) {
 		}
 	}
 	now := h.now()
-	data := taskList{more: more, n: len(tasks), task: func(i int) task {
-		shown := wholeTaskAt(tasks[i], now)
+	data := taskList{more: more, n: len(tasks), task: func(i int) shownTask {
+		shown := shownWhole(&tasks[i], now)
+		shown.stop = stopIn(route, tasks[i].ID)
 		if waits != nil {
-			shown.Waiting = waitingOf(waits[i])
+			shown.waits = waits[i]
 		}
-		shown.stopIn(route)
 		return shown
 	}}
 	if more {
@@ -243,15 +243,16 @@ func (h *Handler) getTask(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := h.wholeTask(t).withoutContacts()
+	shown := shownWhole(&t, h.now())
+	shown.noContacts = true
 	if t.Open() {
 		route, err := r.routeOf(t.DriverID)
 		if err != nil {
 			return nil, err
 		}
-		shown.stopIn(route)
+		shown.stop = stopIn(route, t.ID)
 	}
-	return ok("Task", taskAnswer{Task: shown})
+	return ok("Task", taskAnswer{task: shown})
 }
 
 func (h *Handler) candidates(r *request) (answer, error) {
@@ -447,7 +448,7 @@ func (h *Handler) tasksOf(r *request) ([]task, error) {
 	}
 	tasks := mapped(open, h.taskOf)
 	for i := range tasks {
-		tasks[i].stopIn(route)
+		tasks[i].Stop = stopIn(route, tasks[i].ID)
 	}
 	slices.SortStableFunc(tasks, func(a, b task) int { return cmp.Compare(a.Stop, b.Stop) })
 	for _, t := range done {

@@ -20,14 +20,20 @@ func timeOf(t time.Time) timeText {
 	if t.IsZero() {
 		return ""
 	}
+	return timeText(appendTime(make([]byte, 0, len(timeLayout)), t))
+}
+
+// appendTime appends a time that is not zero as a timeText.
+func appendTime(to []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
-		return timeText(t.Format(timeLayout))
+		return t.AppendFormat(to, timeLayout)
 	}
 	// A third of what Format takes; lists are full of times.
 	hour, minute, second := t.Clock()
-	b := [len(timeLayout)]byte([]byte(timeLayout))
+	to = append(to, timeLayout...)
+	b := to[len(to)-len(timeLayout):]
 	put := func(at, digits, v int) {
 		for i := at + digits - 1; i >= at; i-- {
 			b[i], v = byte('0'+v%10), v/10
@@ -40,7 +46,7 @@ func timeOf(t time.Time) timeText {
 	put(14, 2, minute)
 	put(17, 2, second)
 	put(20, 3, t.Nanosecond()/1e6)
-	return timeText(b[:])
+	return to
 }
 
 // point is [longitude, latitude].
@@ -252,9 +258,9 @@ func countsOf(n tracking.TaskCounts) counts {
 	}}
 }
 
-// stopIn notes where on its driver's route the task comes next.
-func (t *task) stopIn(route []tracking.Stop) {
-	t.Stop = 1 + slices.IndexFunc(route, func(s tracking.Stop) bool { return s.TaskID == t.ID })
+// stopIn is where on its driver's route a task comes next, from 1 on; 0: nowhere.
+func stopIn(route []tracking.Stop, id tracking.TaskID) int {
+	return 1 + slices.IndexFunc(route, func(s tracking.Stop) bool { return s.TaskID == id })
 }
 
 type routeStop struct {
