@@ -32,6 +32,20 @@ func (p packedTask) task() (t tracking.Task) {
 	return t
 }
 
+// unpacked are the tasks of a page.
+func unpacked(page []packedTask) []tracking.Task {
+	if len(page) == 0 {
+		return nil
+	}
+	list := make([]tracking.Task, len(page)) // unpacked in place: a task is a kilobyte to copy
+	u := new(packing)
+	for i, p := range page {
+		*u = packing{kept: string(p), owns: true}
+		u.task(&list[i])
+	}
+	return list
+}
+
 // look is the task with all its texts parts of it, for who keeps none of them.
 func (p packedTask) look() (t tracking.Task) {
 	u := packing{kept: string(p)}
@@ -153,8 +167,8 @@ func (p *packing) task(t *tracking.Task) {
 	p.time(&t.CreatedAt)
 	p.time(&t.UpdatedAt)
 	name(p, &t.OrderID)
-	pointer(p, &t.Drop, (*packing).place)
-	pointer(p, &t.Pickup, (*packing).place)
+	p.place(&t.Drop)
+	p.place(&t.Pickup)
 	name(p, &t.DriverID)
 	p.time(&t.CompletedAt)
 	if p.over() {
@@ -270,10 +284,24 @@ func (p *packing) push(v *tracking.PushSubscription) {
 	text(p, &v.Auth)
 }
 
-func (p *packing) place(v *tracking.Place) {
-	pointer(p, &v.LngLat, (*packing).lnglat)
-	text(p, &v.Address)
-	pointer(p, &v.Customer, (*packing).contact)
+// place reads it into one piece of memory: lists are full of places.
+func (p *packing) place(v **tracking.Place) {
+	is := *v != nil
+	if p.bool(&is); !is {
+		return
+	}
+	if !p.writes {
+		var all struct {
+			place tracking.Place
+			at    tracking.LngLat
+			whom  tracking.Contact
+		}
+		all.place = tracking.Place{LngLat: &all.at, Customer: &all.whom}
+		*v = &all.place
+	}
+	pointer(p, &(*v).LngLat, (*packing).lnglat)
+	text(p, &(*v).Address)
+	pointer(p, &(*v).Customer, (*packing).contact)
 }
 
 func (p *packing) contact(v *tracking.Contact) {
@@ -436,12 +464,16 @@ func (p *packing) lnglat(v *tracking.LngLat) {
 	}
 }
 
+// pointer reads into what v points to, if it does.
 func pointer[T any](p *packing, v **T, each func(*packing, *T)) {
 	is := *v != nil
 	if p.bool(&is); !is {
+		if !p.writes {
+			*v = nil
+		}
 		return
 	}
-	if !p.writes {
+	if *v == nil {
 		*v = new(T)
 	}
 	each(p, *v)

@@ -96,6 +96,9 @@ func take[T any](walk func() (T, bool), skip, limit int, keep func(T) bool) (pag
 		case len(page) == limit:
 			return page, true
 		default:
+			if page == nil {
+				page = make([]T, 0, min(limit, 16))
+			}
 			page = append(page, v)
 		}
 	}

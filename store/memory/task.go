@@ -370,7 +370,7 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 	}
 	found, more := a.tasks.page(f)
 	a.mu.RUnlock()
-	return copies(found, packedTask.task), more, nil
+	return unpacked(found), more, nil
 }
 
 // page finds the tasks of a page.
@@ -631,7 +631,7 @@ func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.Wait
 	}
 	found := a.waiting(a.nearby.Waiting(f))
 	a.mu.RUnlock()
-	return copies(found, packedTask.task), nil
+	return unpacked(found), nil
 }
 
 // Matches implements [tracking.Store]. It looks without a lock on the application, as there may be
@@ -664,7 +664,7 @@ func (s *Store) listMatches(ctx context.Context, app tracking.AppID, q tracking.
 		found := a.waiting(ids)
 		a.mu.RUnlock()
 		if len(found) > 0 || len(ids) == 0 {
-			return copies(found, packedTask.task), nil
+			return unpacked(found), nil
 		}
 	}
 }
