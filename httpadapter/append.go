@@ -27,14 +27,9 @@ const largeBuffer = 64 << 10
 
 // appendTo is s, whose data are these.
 func (s success) appendTo(j *jsonText, data appender) {
-	j.open('{')
-	j.text("message", s.Message)
-	j.name("success")
-	j.b = strconv.AppendBool(j.b, s.Success)
-	j.name("data")
+	j.b = j.b.open('{').text("message", s.Message).name("success").bool(s.Success).name("data")
 	data.appendTo(j)
-	j.close('}')
-	j.b = append(j.b, '\n')
+	j.b = append(j.b, '}', '\n')
 }
 
 // taskAnswer is the data of an answer with one task.
@@ -44,11 +39,9 @@ type taskAnswer struct {
 }
 
 func (a taskAnswer) appendTo(j *jsonText) {
-	j.open('{')
-	j.name("task")
+	j.b = j.b.open('{').name("task")
 	a.task.appendTo(j)
-	j.textIf("tracking_url", a.trackingURL)
-	j.close('}')
+	j.b = j.b.textIf("tracking_url", a.trackingURL).close('}')
 }
 
 // taskList is that of an answer with a page of n tasks.
@@ -60,19 +53,13 @@ type taskList struct {
 }
 
 func (a taskList) appendTo(j *jsonText) {
-	j.open('{')
-	j.name("has_more")
-	j.b = strconv.AppendBool(j.b, a.more)
-	j.textIf("next", a.next)
-	j.name("task_list")
-	j.open('[')
+	j.b = j.b.open('{').name("has_more").bool(a.more).textIf("next", a.next).name("task_list").open('[')
 	for i := range a.n {
-		j.element()
+		j.b = j.b.element()
 		t := a.task(i)
 		t.appendTo(j)
 	}
-	j.close(']')
-	j.close('}')
+	j.b = j.b.close(']').close('}')
 }
 
 // fixOutcomes is that of an answer to fixes.
@@ -81,9 +68,7 @@ type fixOutcomes struct {
 }
 
 func (a fixOutcomes) appendTo(j *jsonText) {
-	j.open('{')
-	texts(j, "outcomes", a.Outcomes)
-	j.close('}')
+	j.b = texts(j.b.open('{'), "outcomes", a.Outcomes).close('}')
 }
 
 // shownTask is a task and what of it is shown. It is written as it stands: its wire form, of which
@@ -107,215 +92,196 @@ func shownWhole(t *tracking.Task, now time.Time) shownTask {
 }
 
 func (t *shownTask) appendTo(j *jsonText) {
-	j.open('{')
-	j.text("task_id", string(t.ID))
-	j.int("type", int64(t.Type))
-	j.time("time", t.Time)
-	j.text("notes", t.Notes)
-	j.text("status", string(t.Status))
-	j.text("outcome", string(t.Outcome))
-	j.text("reason", t.Reason)
-	j.text("reason_code", string(t.ReasonCode))
-	j.place("pickup", t.Pickup, !t.noContacts)
-	j.place("drop", t.Drop, !t.noContacts)
-	j.text("order_id", t.OrderID)
-	j.text("driver_id", string(t.DriverID))
-	j.text("customer_note", t.CustomerNote)
-	j.text("retry_of", string(t.RetryOf))
-	j.text("retried_by", string(t.RetriedBy))
-	j.time("created_at", t.CreatedAt)
-	j.time("updated_at", t.UpdatedAt)
-	j.int("version", t.Version)
-	j.timeIf("assigned_at", t.AssignedAt)
-	j.timeIf("started_at", t.StartedAt)
-	j.timeIf("picked_up_at", t.PickedUpAt)
-	j.timeIf("completed_at", t.CompletedAt)
+	b := j.b.open('{')
+	b = b.text("task_id", string(t.ID))
+	b = b.int("type", int64(t.Type))
+	b = b.time("time", t.Time)
+	b = b.text("notes", t.Notes)
+	b = b.text("status", string(t.Status))
+	b = b.text("outcome", string(t.Outcome))
+	b = b.text("reason", t.Reason)
+	b = b.text("reason_code", string(t.ReasonCode))
+	b = j.place(b, "pickup", t.Pickup, !t.noContacts)
+	b = j.place(b, "drop", t.Drop, !t.noContacts)
+	b = b.text("order_id", t.OrderID)
+	b = b.text("driver_id", string(t.DriverID))
+	b = b.text("customer_note", t.CustomerNote)
+	b = b.text("retry_of", string(t.RetryOf))
+	b = b.text("retried_by", string(t.RetriedBy))
+	b = b.time("created_at", t.CreatedAt)
+	b = b.time("updated_at", t.UpdatedAt)
+	b = b.int("version", t.Version)
+	b = b.timeIf("assigned_at", t.AssignedAt)
+	b = b.timeIf("started_at", t.StartedAt)
+	b = b.timeIf("picked_up_at", t.PickedUpAt)
+	b = b.timeIf("completed_at", t.CompletedAt)
 	if w := &t.Window; !w.From.IsZero() || !w.To.IsZero() {
-		j.name("window")
-		j.open('{')
-		j.timeIf("from", w.From)
-		j.timeIf("to", w.To)
-		j.close('}')
+		b = b.name("window").open('{').timeIf("from", w.From).timeIf("to", w.To).close('}')
 	}
 	if promised := t.Promised(); !promised.IsZero() {
-		j.time("promised", promised)
+		b = b.time("promised", promised)
 		if t.Late(t.now) {
-			j.name("late")
-			j.b = append(j.b, "true"...)
+			b = b.name("late").bool(true)
 		}
 	}
-	j.textMapIf("requires", t.Requires)
-	j.textMapIf("properties", t.Properties)
-	j.text("phase", string(t.Phase()))
-	j.intIf("stop", t.stop)
-	j.timeIf("pickup_arrived_at", t.PickupArrivedAt)
-	j.timeIf("arrived_at", t.ArrivedAt)
+	b = b.textMapIf("requires", t.Requires)
+	b = b.textMapIf("properties", t.Properties)
+	b = b.text("phase", string(t.Phase()))
+	b = b.intIf("stop", t.stop)
+	b = b.timeIf("pickup_arrived_at", t.PickupArrivedAt)
+	b = b.timeIf("arrived_at", t.ArrivedAt)
 	if len(t.Proof) > 0 {
-		texts(j, "proof", t.Proof)
+		b = texts(b, "proof", t.Proof)
 	}
 	if len(t.Proofs) > 0 {
-		j.other("proofs", mapped(t.Proofs, proofOf))
+		b = j.other(b, "proofs", mapped(t.Proofs, proofOf))
 	}
-	j.textIf("received_by", t.ReceivedBy)
-	j.textIf("driver_note", t.DriverNote)
+	b = b.textIf("received_by", t.ReceivedBy)
+	b = b.textIf("driver_note", t.DriverNote)
 	if t.CompletedFrom != nil {
-		j.other("completed_lnglat", whereaboutsOf(*t.Task))
+		b = j.other(b, "completed_lnglat", whereaboutsOf(*t.Task))
 	}
-	j.timeIf("erased_at", t.ErasedAt)
+	b = b.timeIf("erased_at", t.ErasedAt)
 	if t.whole {
-		j.textIf("pin", string(t.PIN))
-		j.intIf("wrong_pins", t.WrongPINs)
+		b = b.textIf("pin", string(t.PIN))
+		b = b.intIf("wrong_pins", t.WrongPINs)
 		if len(t.Stuck) > 0 {
-			j.other("stuck", mapped(t.Stuck, stuckOf))
+			b = j.other(b, "stuck", mapped(t.Stuck, stuckOf))
 		}
 		if t.waits != nil {
-			j.other("waiting", waitingOf(t.waits))
+			b = j.other(b, "waiting", waitingOf(t.waits))
 		}
 	}
-	j.close('}')
+	j.b = b.close('}')
 }
 
-func (j *jsonText) place(name string, p *tracking.Place, contact bool) {
-	if p == nil {
-		return
-	}
-	j.name(name)
-	j.open('{')
-	if p.LngLat != nil {
-		j.name("lnglat")
-		j.open('[')
-		j.float(p.LngLat.Lng)
-		j.element()
-		j.float(p.LngLat.Lat)
-		j.close(']')
-	}
-	j.text("address", p.Address)
-	if c := p.Customer; c != nil && contact {
-		j.name("customer")
-		j.open('{')
-		j.text("name", c.Name)
-		j.text("mobile", c.Mobile)
-		j.close('}')
-	}
-	j.close('}')
-}
-
-// jsonText is JSON as it grows. The first error sticks. What adds a piece of several parts stores them
-// at once: each store of b is one that the garbage collector has to be told of.
+// jsonText is JSON as it grows. The first error sticks.
 type jsonText struct {
-	b   []byte
+	b   jsonBytes
 	err error
 }
 
-func (j *jsonText) open(bracket byte)  { j.b = append(j.b, bracket) }
-func (j *jsonText) close(bracket byte) { j.b = append(j.b, bracket) }
-
-// element begins an element, or a member.
-func (j *jsonText) element() {
-	if c := j.b[len(j.b)-1]; c != '{' && c != '[' {
-		j.b = append(j.b, ',')
+func (j *jsonText) place(b jsonBytes, name string, p *tracking.Place, contact bool) jsonBytes {
+	if p == nil {
+		return b
 	}
-}
-
-// name begins a member, whose name needs no escapes.
-func (j *jsonText) name(name string) {
-	j.element()
-	b := append(j.b, '"')
-	b = append(b, name...)
-	j.b = append(b, '"', ':')
-}
-
-func (j *jsonText) text(name, v string) {
-	j.name(name)
-	j.string(v)
-}
-
-func (j *jsonText) textIf(name, v string) {
-	if v != "" {
-		j.text(name, v)
+	b = b.name(name).open('{')
+	if at := p.LngLat; at != nil {
+		b = b.name("lnglat").open('[')
+		b = j.float(b, at.Lng).element()
+		b = j.float(b, at.Lat).close(']')
 	}
-}
-
-func (j *jsonText) time(name string, t time.Time) {
-	j.name(name)
-	b := append(j.b, '"')
-	if !t.IsZero() {
-		b = appendTime(b, t)
+	b = b.text("address", p.Address)
+	if c := p.Customer; c != nil && contact {
+		b = b.name("customer").open('{').text("name", c.Name).text("mobile", c.Mobile).close('}')
 	}
-	j.b = append(b, '"')
-}
-
-func (j *jsonText) timeIf(name string, t time.Time) {
-	if !t.IsZero() {
-		j.time(name, t)
-	}
-}
-
-func (j *jsonText) int(name string, v int64) {
-	j.name(name)
-	j.b = strconv.AppendInt(j.b, v, 10)
-}
-
-func (j *jsonText) intIf(name string, v int) {
-	if v != 0 {
-		j.int(name, int64(v))
-	}
-}
-
-func (j *jsonText) textMapIf(name string, m map[string]string) {
-	if len(m) == 0 {
-		return
-	}
-	j.name(name)
-	j.open('{')
-	for _, key := range slices.Sorted(maps.Keys(m)) {
-		j.element()
-		j.string(key)
-		j.b = append(j.b, ':')
-		j.string(m[key])
-	}
-	j.close('}')
-}
-
-func texts[T ~string](j *jsonText, name string, list []T) {
-	j.name(name)
-	if list == nil {
-		j.b = append(j.b, "null"...)
-		return
-	}
-	j.open('[')
-	for _, v := range list {
-		j.element()
-		j.string(string(v))
-	}
-	j.close(']')
+	return b.close('}')
 }
 
 // other is a member that is rare.
-func (j *jsonText) other(name string, v any) {
+func (j *jsonText) other(b jsonBytes, name string, v any) jsonBytes {
 	text, err := encode(v)
 	if err != nil {
 		j.err = firstError(j.err, err)
-		return
+		return b
 	}
-	j.name(name)
-	j.b = append(j.b, bytes.TrimSuffix(text, []byte("\n"))...)
+	return append(b.name(name), bytes.TrimSuffix(text, []byte("\n"))...)
 }
 
 // float is a number as encoding/json writes it: as ECMAScript does.
-func (j *jsonText) float(f float64) {
+func (j *jsonText) float(b jsonBytes, f float64) jsonBytes {
 	if size := math.Abs(f); math.IsNaN(f) || math.IsInf(f, 0) || size != 0 && size < 1e-6 || size >= 1e21 {
 		text, err := json.Marshal(f)
-		j.b, j.err = append(j.b, text...), firstError(j.err, err)
-		return
+		j.err = firstError(j.err, err)
+		return append(b, text...)
 	}
-	j.b = strconv.AppendFloat(j.b, f, 'f', -1, 64)
+	return strconv.AppendFloat(b, f, 'f', -1, 64)
+}
+
+// jsonBytes are what has been written. Methods return them longer, as append does, and do not keep them:
+// each store in memory that is not the stack's is one that the garbage collector has to be told of.
+type jsonBytes []byte
+
+func (b jsonBytes) open(bracket byte) jsonBytes  { return append(b, bracket) }
+func (b jsonBytes) close(bracket byte) jsonBytes { return append(b, bracket) }
+
+// element begins an element, or a member.
+func (b jsonBytes) element() jsonBytes {
+	if c := b[len(b)-1]; c != '{' && c != '[' {
+		b = append(b, ',')
+	}
+	return b
+}
+
+// name begins a member, whose name needs no escapes.
+func (b jsonBytes) name(name string) jsonBytes {
+	b = append(b.element(), '"')
+	b = append(b, name...)
+	return append(b, '"', ':')
+}
+
+func (b jsonBytes) bool(v bool) jsonBytes { return strconv.AppendBool(b, v) }
+
+func (b jsonBytes) text(name, v string) jsonBytes { return b.name(name).string(v) }
+
+func (b jsonBytes) textIf(name, v string) jsonBytes {
+	if v == "" {
+		return b
+	}
+	return b.text(name, v)
+}
+
+func (b jsonBytes) time(name string, t time.Time) jsonBytes {
+	b = append(b.name(name), '"')
+	if !t.IsZero() {
+		b = appendTime(b, t)
+	}
+	return append(b, '"')
+}
+
+func (b jsonBytes) timeIf(name string, t time.Time) jsonBytes {
+	if t.IsZero() {
+		return b
+	}
+	return b.time(name, t)
+}
+
+func (b jsonBytes) int(name string, v int64) jsonBytes { return strconv.AppendInt(b.name(name), v, 10) }
+
+func (b jsonBytes) intIf(name string, v int) jsonBytes {
+	if v == 0 {
+		return b
+	}
+	return b.int(name, int64(v))
+}
+
+func (b jsonBytes) textMapIf(name string, m map[string]string) jsonBytes {
+	if len(m) == 0 {
+		return b
+	}
+	b = b.name(name).open('{')
+	for _, key := range slices.Sorted(maps.Keys(m)) {
+		b = append(b.element().string(key), ':').string(m[key])
+	}
+	return b.close('}')
+}
+
+func texts[T ~string](b jsonBytes, name string, list []T) jsonBytes {
+	b = b.name(name)
+	if list == nil {
+		return append(b, "null"...)
+	}
+	b = b.open('[')
+	for _, v := range list {
+		b = b.element().string(string(v))
+	}
+	return b.close(']')
 }
 
 // string is a text as encoding/json writes it without escapes for HTML.
-func (j *jsonText) string(s string) {
+func (b jsonBytes) string(s string) jsonBytes {
 	const hex = "0123456789abcdef"
-	b := append(j.b, '"')
+	b = append(b, '"')
 	from := 0
 	for i := 0; i < len(s); {
 		c := s[i]
@@ -357,5 +323,5 @@ func (j *jsonText) string(s string) {
 		i++
 		from = i
 	}
-	j.b = append(append(b, s[from:]...), '"')
+	return append(append(b, s[from:]...), '"')
 }
