@@ -504,15 +504,15 @@ func (t Task) Mark(sort TaskSort) TaskMark {
 
 // String is the mark as a text; see [ParseTaskMark].
 func (m TaskMark) String() string {
-	var window string
-	if m.Sort == SortWindow && !m.Window.IsZero() {
-		window = strconv.FormatInt(m.Window.UnixMilli(), 10)
-	}
-	kind := "c"
+	text := []byte("c")
 	if m.Sort == SortWindow {
-		kind = "w" + window
+		text[0] = 'w'
+		if !m.Window.IsZero() {
+			text = strconv.AppendInt(text, m.Window.UnixMilli(), 10)
+		}
 	}
-	return fmt.Sprintf("%s_%d_%d", kind, m.CreatedAt.UnixMilli(), m.Seq)
+	text = strconv.AppendInt(append(text, '_'), m.CreatedAt.UnixMilli(), 10)
+	return string(strconv.AppendInt(append(text, '_'), m.Seq, 10))
 }
 
 // ParseTaskMark reads what String has written.

@@ -27,24 +27,7 @@ type success struct {
 func ok(message string, data any) (answer, error) { return success{message, true, data}, nil }
 
 func (s success) write(h *Handler, w *recorder, r *request) error {
-	data, ok := s.Data.(appender)
-	if !ok {
-		return h.writeJSON(w, r, http.StatusOK, s)
-	}
-	j := buffers.Get().(*jsonText)
-	j.b, j.err = j.b[:0], nil
-	s.appendTo(j, data)
-	if j.err != nil {
-		return h.writeUnencoded(w, r, j.err)
-	}
-	jsonHeaders(w.Header())
-	if err := h.writeBody(w, r, http.StatusOK, j.b); err != nil {
-		return err // and HTTP/2 may yet be reading the buffer: it is for nobody else
-	}
-	if cap(j.b) <= largeBuffer {
-		buffers.Put(j)
-	}
-	return nil
+	return h.writeJSON(w, r, http.StatusOK, s)
 }
 
 // smaller is a success that is compressed for those who take it.
@@ -56,7 +39,7 @@ func (s smaller) write(h *Handler, w *recorder, r *request) error {
 	if err != nil || !gzipped.Accepts(r.Header) {
 		return success(s).write(h, w, r)
 	}
-	jsonHeaders(w.Header())
+	r.jsonHeaders()
 	w.Header().Set("Content-Encoding", "gzip")
 	return h.writeBody(w, r, http.StatusOK, gzipped.Whole(body))
 }
@@ -70,7 +53,7 @@ func (h *Handler) writeJSON(w http.ResponseWriter, r *request, status int, v any
 	if err != nil {
 		return h.writeUnencoded(w, r, err)
 	}
-	jsonHeaders(w.Header())
+	r.jsonHeaders()
 	return h.writeBody(w, r, status, body)
 }
 
@@ -79,7 +62,7 @@ func (h *Handler) writeUnencoded(w http.ResponseWriter, r *request, err error) e
 	body, _ := encode(failure{
 		Message: "Something went wrong on our side.", Error: failureDetail{Code: "internal", RequestID: r.id},
 	})
-	jsonHeaders(w.Header())
+	r.jsonHeaders()
 	return firstError(err, h.writeBody(w, r, http.StatusInternalServerError, body))
 }
 
@@ -98,15 +81,22 @@ func firstError(errs ...error) error {
 	return nil
 }
 
-func jsonHeaders(hd http.Header) {
-	// as Set does, in one piece of memory
-	v := []string{"no-store", "nosniff", "application/json; charset=utf-8"}
-	hd["Cache-Control"], hd["X-Content-Type-Options"], hd["Content-Type"] = v[0:1:1], v[1:2:2], v[2:3:3]
+// header sets what each answer has: as Header.Set does, but in memory that the request has anyway.
+func (r *request) header(name, value string) {
+	r.headers = append(r.headers, value)
+	last := len(r.headers) - 1
+	r.w.Header()[name] = r.headers[last : last+1 : last+1]
+}
+
+func (r *request) jsonHeaders() {
+	r.header("Cache-Control", "no-store")
+	r.header("X-Content-Type-Options", "nosniff")
+	r.header("Content-Type", "application/json; charset=utf-8")
 }
 
 // writeBody sends a whole answer within the time for one write.
 func (h *Handler) writeBody(w http.ResponseWriter, r *request, status int, body []byte) error {
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	r.header("Content-Length", strconv.Itoa(len(body)))
 	h.extend(w)
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {

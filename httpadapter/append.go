@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -17,58 +18,65 @@ import (
 // The answers that are asked for most are written without encoding/json, to the same bytes: it walks
 // types, and takes several times as long.
 
-// appender is the data of such an answer.
-type appender interface{ appendTo(*jsonText) }
-
 // buffers are the *jsonText of answers that have been written, but for large ones.
 var buffers = sync.Pool{New: func() any { return new(jsonText) }}
 
 const largeBuffer = 64 << 10
 
-// appendTo is s, whose data are these.
-func (s success) appendTo(j *jsonText, data appender) {
-	j.b = j.b.open('{').text("message", s.Message).name("success").bool(s.Success).name("data")
-	data.appendTo(j)
+// begin is the envelope of an answer up to its data. What goes into it is written before the handler
+// returns, so that a task need not go to the heap.
+func begin(message string) *jsonText {
+	j := buffers.Get().(*jsonText)
+	j.b, j.err = j.b[:0].open('{').text("message", message).name("success").bool(true).name("data"), nil
+	return j
+}
+
+func (j *jsonText) end() (answer, error) {
 	j.b = append(j.b, '}', '\n')
+	return j, nil
 }
 
-// taskAnswer is the data of an answer with one task.
-type taskAnswer struct {
-	task        shownTask
-	trackingURL string // "" for none
+func (j *jsonText) write(h *Handler, w *recorder, r *request) error {
+	if j.err != nil {
+		return h.writeUnencoded(w, r, j.err)
+	}
+	r.jsonHeaders()
+	if err := h.writeBody(w, r, http.StatusOK, j.b); err != nil {
+		return err // and HTTP/2 may yet be reading the buffer: it is for nobody else
+	}
+	if cap(j.b) <= largeBuffer {
+		buffers.Put(j)
+	}
+	return nil
 }
 
-func (a taskAnswer) appendTo(j *jsonText) {
+// answerTask is an answer with one task, and the address of its page unless that is "".
+func answerTask(message string, t *shownTask, trackingURL string) (answer, error) {
+	j := begin(message)
 	j.b = j.b.open('{').name("task")
-	a.task.appendTo(j)
-	j.b = j.b.textIf("tracking_url", a.trackingURL).close('}')
+	t.appendTo(j)
+	j.b = j.b.textIf("tracking_url", trackingURL).close('}')
+	return j.end()
 }
 
-// taskList is that of an answer with a page of n tasks.
-type taskList struct {
-	more bool
-	next string
-	n    int
-	task func(i int) shownTask
-}
-
-func (a taskList) appendTo(j *jsonText) {
-	j.b = j.b.open('{').name("has_more").bool(a.more).textIf("next", a.next).name("task_list").open('[')
-	for i := range a.n {
+// answerTasks is one with a page of n tasks.
+func answerTasks(message string, more bool, next string, n int, task func(i int) shownTask) (answer, error) {
+	j := begin(message)
+	j.b = j.b.open('{').name("has_more").bool(more).textIf("next", next).name("task_list").open('[')
+	for i := range n {
 		j.b = j.b.element()
-		t := a.task(i)
+		t := task(i)
 		t.appendTo(j)
 	}
 	j.b = j.b.close(']').close('}')
+	return j.end()
 }
 
-// fixOutcomes is that of an answer to fixes.
-type fixOutcomes struct {
-	Outcomes []tracking.FixOutcome `json:"outcomes"`
-}
-
-func (a fixOutcomes) appendTo(j *jsonText) {
-	j.b = texts(j.b.open('{'), "outcomes", a.Outcomes).close('}')
+// answerFixes is one to fixes.
+func answerFixes(message string, outcomes []tracking.FixOutcome) (answer, error) {
+	j := begin(message)
+	j.b = texts(j.b.open('{'), "outcomes", outcomes).close('}')
+	return j.end()
 }
 
 // shownTask is a task and what of it is shown. It is written as it stands: its wire form, of which

@@ -1,12 +1,12 @@
 package httpadapter_test
 
 import (
-	"bytes"
 	"math"
 	"reflect"
 	"testing"
 	"time"
 
+	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter"
 )
 
@@ -25,26 +25,27 @@ func FuzzEncoded(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, number float64, n int64, fields uint64) {
 		x := filler{text, number, n, fields}
-		for _, c := range []struct{ data, wire any }{
-			both(filledBy[httpadapter.FixOutcomes](&x)),
-			pair(httpadapter.OneTask(filledBy[httpadapter.ShownTask](&x), text)),
-			pair(httpadapter.OneTask(filledBy[httpadapter.ShownTask](&x), "")),
-			pair(httpadapter.TaskPage(n > 0, text, []httpadapter.ShownTask{
-				filledBy[httpadapter.ShownTask](&x), {}, filledBy[httpadapter.ShownTask](&x),
-			})),
-			pair(httpadapter.TaskPage(false, "", nil)),
-		} {
-			want, wantErr := httpadapter.EncodedByStandard(text, c.wire)
-			got, err := httpadapter.Encoded(text, c.data)
-			if (err == nil) != (wantErr == nil) || err == nil && !bytes.Equal(got, want) {
-				t.Errorf("%T\ngot  %s %v\nwant %s %v", c.data, got, err, want, wantErr)
-			}
+		var outcomes []tracking.FixOutcome
+		for range fields % 3 {
+			outcomes = append(outcomes, tracking.FixOutcome(text))
 		}
+		same(t)(httpadapter.Outcomes(text, outcomes))
+		same(t)(httpadapter.OneTask(text, filledBy[httpadapter.ShownTask](&x), text))
+		same(t)(httpadapter.OneTask(text, filledBy[httpadapter.ShownTask](&x), ""))
+		same(t)(httpadapter.TaskPage(text, n > 0, text, []httpadapter.ShownTask{
+			filledBy[httpadapter.ShownTask](&x), {}, filledBy[httpadapter.ShownTask](&x),
+		}))
+		same(t)(httpadapter.TaskPage(text, false, "", nil))
 	})
 }
 
-func pair(data, wire any) struct{ data, wire any } { return struct{ data, wire any }{data, wire} }
-func both(data any) struct{ data, wire any }       { return pair(data, data) }
+func same(t *testing.T) func(got, want httpadapter.Text) {
+	return func(got, want httpadapter.Text) {
+		if (got.Err == nil) != (want.Err == nil) || got.Err == nil && got.JSON != want.JSON {
+			t.Errorf("got  %s %v\nwant %s %v", got.JSON, got.Err, want.JSON, want.Err)
+		}
+	}
+}
 
 // filler fills values of any type.
 type filler struct {

@@ -112,7 +112,9 @@ func (h *Handler) authorize(r *request) error {
 			if err != nil {
 				return err
 			}
-			r.svc, r.driver, r.person = h.svc.ForApp(app).AsDriver(d), d.ID, d.Person
+			if d.ID != r.driver || d.Person != r.person || app != r.svc.App() {
+				r.svc, r.driver, r.person = h.svc.ForApp(app).AsDriver(d), d.ID, d.Person
+			}
 			return nil
 		}
 		return r.still()

@@ -95,9 +95,6 @@ const MaxList = maxList
 // WireTask is a task as it is sent.
 type WireTask = task
 
-// FixOutcomes are encoded without encoding/json.
-type FixOutcomes = fixOutcomes
-
 // ShownTask is a task, and what of it is shown.
 type ShownTask struct {
 	Task     tracking.Task
@@ -125,33 +122,46 @@ func (s ShownTask) wire() task {
 	return w
 }
 
-// OneTask is the data of an answer with one task, and what encoding/json makes the same of.
-func OneTask(s ShownTask, trackingURL string) (data, wire any) {
-	return taskAnswer{s.shown(), trackingURL}, struct {
+// OneTask is an answer with one task, and what encoding/json makes of the same.
+func OneTask(message string, s ShownTask, trackingURL string) (got, want Text) {
+	shown := s.shown()
+	return textOf(answerTask(message, &shown, trackingURL)), standard(message, struct {
 		Task        task   `json:"task"`
 		TrackingURL string `json:"tracking_url,omitempty"`
-	}{s.wire(), trackingURL}
+	}{s.wire(), trackingURL})
 }
 
-// TaskPage is the data of an answer with a page of tasks, and what encoding/json makes the same of.
-func TaskPage(more bool, next string, tasks []ShownTask) (data, wire any) {
-	return taskList{more, next, len(tasks), func(i int) shownTask { return tasks[i].shown() }}, struct {
+// TaskPage is the same of a page of tasks.
+func TaskPage(message string, more bool, next string, tasks []ShownTask) (got, want Text) {
+	shown := func(i int) shownTask { return tasks[i].shown() }
+	return textOf(answerTasks(message, more, next, len(tasks), shown)), standard(message, struct {
 		HasMore bool   `json:"has_more"`
 		Next    string `json:"next,omitempty"`
 		Tasks   []task `json:"task_list"`
-	}{more, next, mapped(tasks, ShownTask.wire)}
+	}{more, next, mapped(tasks, ShownTask.wire)})
 }
 
-// Encoded is an answer with these data.
-func Encoded(message string, data any) ([]byte, error) {
-	var j jsonText
-	success{message, true, data}.appendTo(&j, data.(appender))
-	return j.b, j.err
+// Outcomes is the same of what became of fixes.
+func Outcomes(message string, outcomes []tracking.FixOutcome) (got, want Text) {
+	return textOf(answerFixes(message, outcomes)), standard(message, struct {
+		Outcomes []tracking.FixOutcome `json:"outcomes"`
+	}{outcomes})
 }
 
-// EncodedByStandard is the same by encoding/json.
-func EncodedByStandard(message string, data any) ([]byte, error) {
-	return encode(success{message, true, data})
+// Text is an answer as it is sent.
+type Text struct {
+	JSON string
+	Err  error
+}
+
+func textOf(a answer, err error) Text {
+	j := a.(*jsonText)
+	return Text{string(j.b), firstError(err, j.err)}
+}
+
+func standard(message string, data any) Text {
+	b, err := encode(success{message, true, data})
+	return Text{string(b), err}
 }
 
 // TimeText is a time as it is sent.

@@ -40,7 +40,7 @@ func (h *Handler) driverFixes(r *request, b recordFixes) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Fixes recorded", fixOutcomes{outcomes})
+	return answerFixes("Fixes recorded", outcomes)
 }
 
 // fixOf is one fix. One that cannot be read becomes one that the Service finds invalid, as it does

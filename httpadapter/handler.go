@@ -328,6 +328,7 @@ type request struct {
 	refused error             // … and what Options.Authenticate has said, if not who it is
 	still   func() error      // on a driver's routes: looks again whose the token is
 	body    *bytes.Buffer     // what has been read of it, if the handler keeps nothing of that
+	headers []string          // of the answer
 }
 
 func (r *request) taskID() tracking.TaskID { return tracking.TaskID(r.path["task_id"]) }
@@ -339,10 +340,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	both := struct { // in one piece of memory
 		request
 		recorder
-	}{request{Request: hr, w: w, id: requestID(hr), svc: h.svc}, recorder{ResponseWriter: w}}
+		headers [6]string
+	}{request: request{Request: hr, w: w, id: requestID(hr), svc: h.svc}, recorder: recorder{ResponseWriter: w}}
 	r, rec := &both.request, &both.recorder
+	r.headers = both.headers[:0]
 	defer r.release()
-	w.Header().Set(requestIDHeader, r.id)
+	r.header(requestIDHeader, r.id)
 	var cause error
 	defer func() {
 		if v := recover(); v != nil {
@@ -425,10 +428,10 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	if gone := r.Context().Err() == context.Canceled && errors.Is(cause, context.Canceled); status >= 500 && !gone {
 		level = slog.LevelError
 	}
-	ctx := context.WithoutCancel(r.Context())
-	if !h.opts.Logger.Enabled(ctx, level) {
+	if !h.opts.Logger.Enabled(r.Context(), level) {
 		return
 	}
+	ctx := context.WithoutCancel(r.Context())
 	var room [12]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status),

@@ -34,12 +34,12 @@ func (a history) write(h *Handler, w *recorder, r *request) error {
 			}
 			break
 		}
-		jsonHeaders(w.Header())
+		r.jsonHeaders()
 		h.extend(w)
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	to := &deadlined{h: h, w: w}
+	to := &deadlined{h: h, w: w, r: r}
 	out := bufio.NewWriterSize(to, 32<<10)
 	out.WriteString(`{"message":"Trip History","success":true,"data":{"loc":[`)
 	var b []byte
@@ -97,6 +97,7 @@ func appendText(b []byte, s string) []byte {
 type deadlined struct {
 	h       *Handler
 	w       http.ResponseWriter
+	r       *request
 	started bool
 }
 
@@ -104,7 +105,7 @@ func (d *deadlined) Write(b []byte) (int, error) {
 	d.h.extend(d.w)
 	if !d.started {
 		d.started = true
-		jsonHeaders(d.w.Header())
+		d.r.jsonHeaders()
 		d.w.WriteHeader(http.StatusOK)
 	}
 	n, err := d.w.Write(b)

@@ -23,7 +23,7 @@ func (h *Handler) openapi(*request) (answer, error) { return document(openapiJSO
 type document []byte
 
 func (d document) write(h *Handler, w *recorder, r *request) error {
-	jsonHeaders(w.Header())
+	r.jsonHeaders()
 	return h.writeBody(w, r, http.StatusOK, d)
 }
 

@@ -26,7 +26,8 @@ func taskAs(message string, shown func(*tracking.Task) shownTask) func(tracking.
 		if err != nil {
 			return nil, err
 		}
-		return ok(message, taskAnswer{task: shown(&t)})
+		of := shown(&t)
+		return answerTask(message, &of, "")
 	}
 }
 
@@ -71,7 +72,8 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ok("Task created", taskAnswer{shownWhole(&t, h.now()), link})
+	shown := shownWhole(&t, h.now())
+	return answerTask("Task created", &shown, link)
 }
 
 // linkOf is the customer's link that was made with a task; "" where it was revoked since.
@@ -199,18 +201,18 @@ func (h *Handler) listTasks(r *request) (answer, error) {
 		}
 	}
 	now := h.now()
-	data := taskList{more: more, n: len(tasks), task: func(i int) shownTask {
+	var next string
+	if more {
+		next = tasks[len(tasks)-1].Mark(f.Order()).String()
+	}
+	return answerTasks("Task List", more, next, len(tasks), func(i int) shownTask {
 		shown := shownWhole(&tasks[i], now)
 		shown.stop = stopIn(route, tasks[i].ID)
 		if waits != nil {
 			shown.waits = waits[i]
 		}
 		return shown
-	}}
-	if more {
-		data.next = tasks[len(tasks)-1].Mark(f.Order()).String()
-	}
-	return ok("Task List", data)
+	})
 }
 
 func (h *Handler) countTasks(r *request) (answer, error) {
@@ -252,7 +254,7 @@ func (h *Handler) getTask(r *request) (answer, error) {
 		}
 		shown.stop = stopIn(route, t.ID)
 	}
-	return ok("Task", taskAnswer{task: shown})
+	return answerTask("Task", &shown, "")
 }
 
 func (h *Handler) candidates(r *request) (answer, error) {

@@ -211,25 +211,34 @@ func (s *Store) DriverByToken(
 	ctx context.Context, kind tracking.TokenKind, hash tracking.Hash,
 ) (tracking.AppID, tracking.Driver, error) {
 	tokens := &s.secrets.appTokens
-	token := func(d tracking.Driver) tracking.Hash { return d.AppToken }
 	switch kind {
 	case tracking.TokenApp:
 	case tracking.TokenIngest:
-		tokens, token = &s.secrets.ingestTokens, func(d tracking.Driver) tracking.Hash { return d.IngestToken }
+		tokens = &s.secrets.ingestTokens
 	default:
 		return "", tracking.Driver{}, cmp.Or[error](s.ready(ctx), tracking.ErrNotFound)
 	}
-	a, r, err := findSecret(ctx, s, tokens, hash, func(a *application, id tracking.DriverID) *driverRow {
-		if r := a.drivers.byID[id]; r != nil && token(r.kept.look()) == hash {
-			return r
+	var found tracking.Driver
+	a, _, err := findSecret(ctx, s, tokens, hash, func(a *application, id tracking.DriverID) *driverRow {
+		r := a.drivers.byID[id]
+		if r == nil {
+			return nil
 		}
-		return nil
+		found = r.copy()
+		token := found.AppToken
+		if kind == tracking.TokenIngest {
+			token = found.IngestToken
+		}
+		if token != hash {
+			return nil
+		}
+		return r
 	})
 	if err != nil {
 		return "", tracking.Driver{}, err
 	}
-	defer a.mu.RUnlock()
-	return a.id, r.copy(), nil
+	a.mu.RUnlock()
+	return a.id, found, nil
 }
 
 // Drivers implements [tracking.DriverReader].
