@@ -138,7 +138,7 @@ func (c *change) checkTasks() error {
 	ids, keys := rows.SeenOf[tracking.TaskID](len(c.tasks)), rows.SeenOf[string](len(c.tasks))
 	for i := range c.tasks {
 		t := &c.tasks[i]
-		r := x.byID[t.ID]
+		r := x.row(t.ID)
 		if ids.Before(t.ID) {
 			return rows.VersionConflict(tracking.KindTask, t.ID)
 		}
@@ -148,7 +148,7 @@ func (c *change) checkTasks() error {
 		if t.Key == "" {
 			continue
 		}
-		holder := x.byKey[t.Key]
+		holder := x.withKey(t.Key)
 		if keys.Before(t.Key) ||
 			holder != nil && holder != r && !c.leavesTask(holder.kept.head().id) && !c.givesUpKey(holder.kept.head().id, t.Key) {
 			return rows.UniqueConflict(tracking.KindTask, "key")
@@ -379,7 +379,7 @@ func (c *change) putTask(t *tracking.Task) {
 		c.store.secrets.taskLinks.move(o, tracking.Hash{}, t.Link.Hash)
 		return
 	}
-	r := c.app.tasks.byID[t.ID]
+	r := c.app.tasks.row(t.ID)
 	old := r.task()
 	t.Version, t.Seq, t.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
 	c.app.tasks.replace(r, t)

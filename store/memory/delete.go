@@ -12,7 +12,7 @@ import (
 func (c *change) checkDeletions() error {
 	tasks := rows.SeenOf[tracking.TaskID](len(c.cs.DeleteTasks) + len(c.tasks))
 	for _, t := range c.cs.DeleteTasks {
-		if r := c.app.tasks.byID[t.ID]; tasks.Before(t.ID) || r == nil || r.version() != t.Version {
+		if r := c.app.tasks.row(t.ID); tasks.Before(t.ID) || r == nil || r.version() != t.Version {
 			return rows.VersionConflict(tracking.KindTask, t.ID)
 		}
 	}
@@ -50,7 +50,7 @@ func (c *change) leavesTrip(id tracking.TripID) bool {
 // applyDeletions removes the tasks, trips and files that are to go.
 func (c *change) applyDeletions() {
 	for _, t := range c.cs.DeleteTasks {
-		r := c.app.tasks.byID[t.ID]
+		r := c.app.tasks.row(t.ID)
 		gone := r.task()
 		c.store.secrets.taskLinks.move(owner[tracking.TaskID]{c.app, t.ID}, gone.Link.Hash, tracking.Hash{})
 		c.app.lastVersion = max(c.app.lastVersion, gone.Version)
@@ -74,13 +74,14 @@ func (c *change) applyDeletions() {
 // remove takes a task out of all lists.
 func (x *tasks) remove(r *taskRow) {
 	t := r.task()
-	x.unname(r, &t)
-	x.leave(r, keysOfTask(&t), taskKeys{})
-	x.all.all.remove(r, (*taskRow).compare)
-	delete(x.byID, t.ID)
-	if x.byKey[t.Key] == r {
-		delete(x.byKey, t.Key)
+	x.unname(r.no, &t)
+	x.leave(r.no, keysOfTask(&t), taskKeys{})
+	x.all.all.remove(r.no, x.rows.byAge)
+	x.byID.remove(codeOf(string(t.ID)), r.no, x.rows.byAge)
+	if t.Key != "" {
+		x.byKey.remove(codeOf(t.Key), r.no, x.rows.byAge)
 	}
+	x.rows.drop(r.no)
 }
 
 // remove takes a trip out of all lists.

@@ -78,14 +78,16 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 			return dueOf(&mine, q, all, trip)
 		}
 	case tracking.DueGeocodes:
-		all = dueOf(&a.tasks.geocode, q, all, func(r *taskRow) dueRow {
+		all = dueOf(&a.tasks.geocode, q, all, func(n taskNo) dueRow {
+			r := a.tasks.rows.at(n)
 			return a.dueTask(r, r.task().GeocodeAt.UnixMilli())
 		})
 		return dueOf(&a.trips.geocode, q, all, func(r *tripRow) dueRow {
 			return a.dueRow(tracking.KindTrip, string(r.trip.ID), r.trip.GeocodeAt)
 		})
 	case tracking.DueTasks:
-		return dueOf(&a.tasks.due, q, all, func(r *taskRow) dueRow {
+		return dueOf(&a.tasks.due, q, all, func(n taskNo) dueRow {
+			r := a.tasks.rows.at(n)
 			return a.dueTask(r, r.due)
 		})
 	case tracking.DueContacts, tracking.DueDeletions:
@@ -93,7 +95,8 @@ func (a *application) due(all []dueRow, q tracking.DueQuery) []dueRow {
 		if q.Kind == tracking.DueContacts {
 			ended = &a.tasks.personal
 		}
-		return dueOf(ended, q, all, func(r *taskRow) dueRow {
+		return dueOf(ended, q, all, func(n taskNo) dueRow {
+			r := a.tasks.rows.at(n)
 			return a.dueTask(r, r.completed)
 		})
 	case tracking.DueSilence:

@@ -115,8 +115,8 @@ func (e *export) moment(a *application) (m moment) {
 	}
 	if e.query.Wants(tracking.RowTask) || e.query.Wants(tracking.RowSubject) {
 		m.tasks = make([]packedTask, 0, a.tasks.all.all.len())
-		for r := range walk(&a.tasks.all.all) {
-			m.tasks = append(m.tasks, r.kept)
+		for n := range walk(&a.tasks.all.all) {
+			m.tasks = append(m.tasks, a.tasks.rows.at(n).kept)
 		}
 	}
 	if e.query.Wants(tracking.RowTrip) || e.query.Wants(tracking.RowSubject) {
@@ -293,7 +293,7 @@ func (e *export) subjects(a *application, m moment) {
 func (a *application) has(s tracking.Subject) bool {
 	switch s.Kind {
 	case tracking.KindTask:
-		return a.tasks.byID[tracking.TaskID(s.ID)] != nil
+		return a.tasks.row(tracking.TaskID(s.ID)) != nil
 	case tracking.KindTrip:
 		return a.trips.byID[tracking.TripID(s.ID)] != nil
 	case tracking.KindDriver:

@@ -111,7 +111,7 @@ func (a *application) purgeFiles(t time.Time, limit int) (n int) {
 	defer a.mu.Unlock()
 	looked := 0
 	purge(&a.files.loose, limit, &looked, func(r *fileRow) bool { return r.at.Before(t) }, func(r *fileRow) {
-		if row := a.tasks.byID[r.task]; row != nil && names(row.task(), r.id) {
+		if row := a.tasks.row(r.task); row != nil && names(row.task(), r.id) {
 			a.files.loose.remove(r, (*fileRow).compare)
 			r.loose = false
 			return

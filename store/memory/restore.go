@@ -126,11 +126,11 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 		_, there := c.secrets.keys.find(v.Hash)
 		return c.take(taken{nil, "hash", string(v.Hash[:])}, there, tracking.KindKey, "hash")
 	case tracking.Task:
-		if err := c.take(taken{a, "task", string(v.ID)}, a.tasks.byID[v.ID] != nil, tracking.KindTask, ""); err != nil ||
+		if err := c.take(taken{a, "task", string(v.ID)}, a.tasks.row(v.ID) != nil, tracking.KindTask, ""); err != nil ||
 			v.Key == "" {
 			return err
 		}
-		return c.take(taken{a, "task key", v.Key}, a.tasks.byKey[v.Key] != nil, tracking.KindTask, "key")
+		return c.take(taken{a, "task key", v.Key}, a.tasks.withKey(v.Key) != nil, tracking.KindTask, "key")
 	case tracking.Trip:
 		if err := c.take(taken{a, "trip", string(v.ID)}, a.trips.byID[v.ID] != nil, tracking.KindTrip, ""); err != nil ||
 			v.Status != tracking.TripActive {

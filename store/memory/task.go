@@ -14,10 +14,14 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
+// taskNo is the number of a task's row, by which lists have it.
+type taskNo = uint32
+
 // taskRow is a task's place in the lists, with what they go by.
 type taskRow struct {
 	place
 	kept packedTask
+	no   taskNo
 
 	completed, due int64 // UTC ms of CompletedAt and DueAt
 	window, late   int64 // UTC ms of Window.At and LateFrom; never for none
@@ -52,8 +56,6 @@ func (r *taskRow) mark(sort tracking.TaskSort) tracking.TaskMark {
 	return t.Mark(sort)
 }
 
-func (r *taskRow) compare(o *taskRow) int { return r.place.compare(o.place) }
-
 // version is 0 of a row that is not there.
 func (r *taskRow) version() int64 {
 	if r == nil {
@@ -62,54 +64,74 @@ func (r *taskRow) version() int64 {
 	return r.kept.head().version
 }
 
-func byCompletion(a, b *taskRow) int {
-	return cmp.Or(cmp.Compare(a.completed, b.completed), a.compare(b))
+// taskRows are an application's rows of tasks, with the orders of their lists.
+type taskRows struct {
+	slab[taskRow]
+
+	byAge, byCompletion, byGeocode, byDue func(a, b taskNo) int
+
+	// byWindow is the order of windows. Its lists are read forwards, others from the end, so that in
+	// either a new task, which mostly has no window, comes last.
+	byWindow func(a, b taskNo) int
 }
 
-// byTaskGeocode is for few.
-func byTaskGeocode(a, b *taskRow) int {
-	return cmp.Or(a.task().GeocodeAt.Compare(b.task().GeocodeAt), a.compare(b))
+func newTaskRows() *taskRows {
+	x := new(taskRows)
+	age := func(a, b *taskRow) int { return a.place.compare(b.place) }
+	by := func(compare func(a, b *taskRow) int) func(a, b taskNo) int {
+		return func(a, b taskNo) int {
+			r, o := x.at(a), x.at(b)
+			return cmp.Or(compare(r, o), age(r, o))
+		}
+	}
+	x.byAge = func(a, b taskNo) int { return age(x.at(a), x.at(b)) }
+	x.byCompletion = by(func(a, b *taskRow) int { return cmp.Compare(a.completed, b.completed) })
+	x.byDue = by(func(a, b *taskRow) int { return cmp.Compare(a.due, b.due) })
+	x.byWindow = by(func(a, b *taskRow) int { return cmp.Compare(a.window, b.window) })
+	x.byGeocode = by(func(a, b *taskRow) int { // for few
+		return a.task().GeocodeAt.Compare(b.task().GeocodeAt)
+	})
+	return x
 }
 
-func byTaskDue(a, b *taskRow) int { return cmp.Or(cmp.Compare(a.due, b.due), a.compare(b)) }
-
-// byWindow is the order of windows. Its lists are read forwards, others from the end, so that in either
-// a new task, which mostly has no window, comes last.
-func byWindow(a, b *taskRow) int {
-	return cmp.Or(cmp.Compare(a.window, b.window), a.compare(b))
+// kept are the tasks of rows.
+func (x *taskRows) kept(found []taskNo) []packedTask {
+	return copies(found, func(n taskNo) packedTask { return x.at(n).kept })
 }
 
 // tasks holds an application's tasks, and the lists that serve its filters.
 type tasks struct {
-	byID     map[tracking.TaskID]*taskRow
-	byKey    map[string]*taskRow
+	rows     *taskRows
+	byID     lists[taskNo] // by codeOf the id
+	byKey    lists[taskNo] // by codeOf the key
 	all      taskSet
 	byDriver map[tracking.DriverID]*taskSet
-	byOrder  lists[*taskRow]                         // by orderCode
-	byTerm   lists[*taskRow]                         // by [rows.Codes]
-	byWindow map[tracking.TaskStatus]*list[*taskRow] // in the order of byWindow
-	owed     list[*taskRow]                          // those that are late or may become so
-	seeking  list[*taskRow]                          // those that Seek
-	geocode  list[*taskRow]                          // by GeocodeAt
-	due      list[*taskRow]                          // by DueAt
-	personal list[*taskRow]                          // the completed ones that are Personal, by completion
+	byOrder  lists[taskNo]                         // by codeOf the order
+	byTerm   lists[taskNo]                         // by [rows.Codes]
+	byWindow map[tracking.TaskStatus]*list[taskNo] // in the order of byWindow
+	owed     list[taskNo]                          // those that are late or may become so
+	seeking  list[taskNo]                          // those that Seek
+	geocode  list[taskNo]                          // by GeocodeAt
+	due      list[taskNo]                          // by DueAt
+	personal list[taskNo]                          // the completed ones that are Personal, by completion
 }
 
 // taskSet is the tasks of the application, or of one driver.
 type taskSet struct {
-	all       list[*taskRow]
-	byStatus  map[tracking.TaskStatus]*list[*taskRow]
-	completed list[*taskRow] // those with a CompletedAt, by it
+	all       list[taskNo]
+	byStatus  map[tracking.TaskStatus]*list[taskNo]
+	completed list[taskNo] // those with a CompletedAt, by it
 }
 
 func newTasks() tasks {
 	return tasks{
-		byID:     make(map[tracking.TaskID]*taskRow),
-		byKey:    make(map[string]*taskRow),
+		rows:     newTaskRows(),
+		byID:     newLists[taskNo](),
+		byKey:    newLists[taskNo](),
 		byDriver: make(map[tracking.DriverID]*taskSet),
-		byOrder:  newLists[*taskRow](),
-		byTerm:   newLists[*taskRow](),
-		byWindow: make(map[tracking.TaskStatus]*list[*taskRow]),
+		byOrder:  newLists[taskNo](),
+		byTerm:   newLists[taskNo](),
+		byWindow: make(map[tracking.TaskStatus]*list[taskNo]),
 	}
 }
 
@@ -130,16 +152,47 @@ func keysOfTask(t *tracking.Task) taskKeys {
 	}
 }
 
+// row is a task's, nil if there is none.
+func (x *tasks) row(id tracking.TaskID) *taskRow {
+	return x.find(&x.byID, string(id), func(r *taskRow) bool { return r.kept.head().id == id })
+}
+
+// withKey is the row of the task that has a key, nil if there is none.
+func (x *tasks) withKey(key string) *taskRow {
+	return x.find(&x.byKey, key, func(r *taskRow) bool { return r.task().Key == key })
+}
+
+// find is the row that is the one among those of a text's code.
+func (x *tasks) find(in *lists[taskNo], text string, is func(*taskRow) bool) *taskRow {
+	code := codeOf(text)
+	if n, ok := in.ones[code]; ok {
+		if r := x.rows.at(n); is(r) {
+			return r
+		}
+		return nil
+	}
+	if l := in.lists[code]; l != nil {
+		for n := range walk(l) {
+			if r := x.rows.at(n); is(r) {
+				return r
+			}
+		}
+	}
+	return nil
+}
+
 // insert adds a new task. Its CreatedAt and Seq are set.
 func (x *tasks) insert(t *tracking.Task) {
-	r := &taskRow{place: place{t.CreatedAt.UnixMilli(), t.Seq}}
+	no := x.rows.put(taskRow{place: place{t.CreatedAt.UnixMilli(), t.Seq}})
+	r := x.rows.at(no)
+	r.no = no
 	r.put(t)
-	x.all.all.insert(r, (*taskRow).compare)
-	x.enter(r, t, taskKeys{})
-	x.name(r, t)
-	x.byID[r.kept.head().id] = r
+	x.all.all.insert(no, x.rows.byAge)
+	x.enter(no, t, taskKeys{})
+	x.name(no, t)
+	x.byID.insert(codeOf(string(t.ID)), no, x.rows.byAge)
 	if t.Key != "" {
-		x.byKey[strings.Clone(t.Key)] = r
+		x.byKey.insert(codeOf(t.Key), no, x.rows.byAge)
 	}
 }
 
@@ -148,47 +201,46 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 	old := r.task()
 	other := !rows.SameTerms(&old, t)
 	if other {
-		x.unname(r, &old)
+		x.unname(r.no, &old)
 	}
 	if was, next := keysOfTask(&old), keysOfTask(t); was != next {
-		x.leave(r, was, next)
+		x.leave(r.no, was, next)
 		r.put(t)
-		x.enter(r, t, was)
+		x.enter(r.no, t, was)
 	} else {
 		r.put(t)
 	}
 	if other {
-		x.name(r, t)
+		x.name(r.no, t)
 	}
-	x.byID[r.kept.head().id] = r // the id's text is now the one in the new task: that of the old one goes
 	if old.Key != t.Key {
-		if x.byKey[old.Key] == r {
-			delete(x.byKey, old.Key)
+		if old.Key != "" {
+			x.byKey.remove(codeOf(old.Key), r.no, x.rows.byAge)
 		}
 		if t.Key != "" {
-			x.byKey[strings.Clone(t.Key)] = r
+			x.byKey.insert(codeOf(t.Key), r.no, x.rows.byAge)
 		}
 	}
 }
 
-// name puts r into the lists of its task's terms, and unname takes it out.
-func (x *tasks) name(r *taskRow, t *tracking.Task) {
+// name puts n into the lists of its task's terms, and unname takes it out.
+func (x *tasks) name(n taskNo, t *tracking.Task) {
 	for _, code := range rows.Codes(make([]uint64, 0, 64), t) {
-		x.byTerm.insert(code, r, (*taskRow).compare)
+		x.byTerm.insert(code, n, x.rows.byAge)
 	}
 }
 
-func (x *tasks) unname(r *taskRow, t *tracking.Task) {
+func (x *tasks) unname(n taskNo, t *tracking.Task) {
 	for _, code := range rows.Codes(nil, t) {
-		x.byTerm.remove(code, r, (*taskRow).compare)
+		x.byTerm.remove(code, n, x.rows.byAge)
 	}
 }
 
-// enter puts r, whose task is t, into the lists of its keys, other than those where it has been under
+// enter puts n, whose task is t, into the lists of its keys, other than those where it has been under
 // its former keys.
-func (x *tasks) enter(r *taskRow, t *tracking.Task, was taskKeys) {
+func (x *tasks) enter(n taskNo, t *tracking.Task, was taskKeys) {
 	now := keysOfTask(t)
-	x.all.enter(r, now, was, false)
+	x.all.enter(x.rows, n, now, was, false)
 	if now.driver != "" {
 		set := x.byDriver[now.driver]
 		if set == nil {
@@ -196,99 +248,99 @@ func (x *tasks) enter(r *taskRow, t *tracking.Task, was taskKeys) {
 			x.byDriver[tracking.DriverID(strings.Clone(string(now.driver)))] = set
 		}
 		if moved := now.driver != was.driver; moved {
-			set.all.insert(r, (*taskRow).compare)
-			set.enter(r, now, was, true)
+			set.all.insert(n, x.rows.byAge)
+			set.enter(x.rows, n, now, was, true)
 		} else {
-			set.enter(r, now, was, false)
+			set.enter(x.rows, n, now, was, false)
 		}
 	}
 	if now.order != "" && now.order != was.order {
-		x.byOrder.insert(orderCode(now.order), r, (*taskRow).compare)
+		x.byOrder.insert(codeOf(now.order), n, x.rows.byAge)
 	}
 	if now.status != was.status || now.window != was.window {
-		insertInto(x.byWindow, now.status, r, byWindow)
+		insertInto(x.byWindow, now.status, n, x.rows.byWindow)
 	}
 	if now.owed && !was.owed {
-		x.owed.insert(r, (*taskRow).compare)
+		x.owed.insert(n, x.rows.byAge)
 	}
 	if now.seeks && !was.seeks {
-		x.seeking.insert(r, (*taskRow).compare)
+		x.seeking.insert(n, x.rows.byAge)
 	}
 	if !now.geocode.IsZero() && now.geocode != was.geocode {
-		x.geocode.insert(r, byTaskGeocode)
+		x.geocode.insert(n, x.rows.byGeocode)
 	}
 	if !now.due.IsZero() && now.due != was.due {
-		x.due.insert(r, byTaskDue)
+		x.due.insert(n, x.rows.byDue)
 	}
 	if now.personal && !(was.personal && now.completed == was.completed) {
-		x.personal.insert(r, byCompletion)
+		x.personal.insert(n, x.rows.byCompletion)
 	}
 }
 
-// leave takes r, which has still its former keys, out of the lists that it will not be in under its
+// leave takes n, which has still its former keys, out of the lists that it will not be in under its
 // next ones.
-func (x *tasks) leave(r *taskRow, was, next taskKeys) {
-	x.all.leave(r, was, next, false)
+func (x *tasks) leave(n taskNo, was, next taskKeys) {
+	x.all.leave(x.rows, n, was, next, false)
 	if set := x.byDriver[was.driver]; was.driver != "" {
 		moved := next.driver != was.driver
-		set.leave(r, was, next, moved)
+		set.leave(x.rows, n, was, next, moved)
 		if moved {
-			set.all.remove(r, (*taskRow).compare)
+			set.all.remove(n, x.rows.byAge)
 			if set.all.len() == 0 {
 				delete(x.byDriver, was.driver)
 			}
 		}
 	}
 	if was.order != "" && was.order != next.order {
-		x.byOrder.remove(orderCode(was.order), r, (*taskRow).compare)
+		x.byOrder.remove(codeOf(was.order), n, x.rows.byAge)
 	}
 	if was.status != next.status || was.window != next.window {
-		removeFrom(x.byWindow, was.status, r, byWindow)
+		removeFrom(x.byWindow, was.status, n, x.rows.byWindow)
 	}
 	if was.owed && !next.owed {
-		x.owed.remove(r, (*taskRow).compare)
+		x.owed.remove(n, x.rows.byAge)
 	}
 	if was.seeks && !next.seeks {
-		x.seeking.remove(r, (*taskRow).compare)
+		x.seeking.remove(n, x.rows.byAge)
 	}
 	if !was.geocode.IsZero() && was.geocode != next.geocode {
-		x.geocode.remove(r, byTaskGeocode)
+		x.geocode.remove(n, x.rows.byGeocode)
 	}
 	if !was.due.IsZero() && was.due != next.due {
-		x.due.remove(r, byTaskDue)
+		x.due.remove(n, x.rows.byDue)
 	}
 	if was.personal && !(next.personal && was.completed == next.completed) {
-		x.personal.remove(r, byCompletion)
+		x.personal.remove(n, x.rows.byCompletion)
 	}
 }
 
-// enter and leave treat the lists by status and by completion alike; moved says that r comes from,
+// enter and leave treat the lists by status and by completion alike; moved says that n comes from,
 // or goes to, another set.
-func (s *taskSet) enter(r *taskRow, now, was taskKeys, moved bool) {
+func (s *taskSet) enter(by *taskRows, n taskNo, now, was taskKeys, moved bool) {
 	if moved || now.status != was.status {
 		if s.byStatus == nil {
-			s.byStatus = make(map[tracking.TaskStatus]*list[*taskRow])
+			s.byStatus = make(map[tracking.TaskStatus]*list[taskNo])
 		}
-		insertInto(s.byStatus, now.status, r, (*taskRow).compare)
+		insertInto(s.byStatus, now.status, n, by.byAge)
 	}
 	if !now.completed.IsZero() && (moved || now.completed != was.completed) {
-		s.completed.insert(r, byCompletion)
+		s.completed.insert(n, by.byCompletion)
 	}
 }
 
-func (s *taskSet) leave(r *taskRow, was, next taskKeys, moved bool) {
+func (s *taskSet) leave(by *taskRows, n taskNo, was, next taskKeys, moved bool) {
 	if moved || was.status != next.status {
-		removeFrom(s.byStatus, was.status, r, (*taskRow).compare)
+		removeFrom(s.byStatus, was.status, n, by.byAge)
 	}
 	if !was.completed.IsZero() && (moved || was.completed != next.completed) {
-		s.completed.remove(r, byCompletion)
+		s.completed.remove(n, by.byCompletion)
 	}
 }
 
-var orderSeed = maphash.MakeSeed()
+var codeSeed = maphash.MakeSeed()
 
-// orderCode is what the tasks of an order are found by, with those of others that may have the same.
-func orderCode(id string) uint64 { return maphash.String(orderSeed, id) }
+// codeOf is what a text is found by, with others that may have the same.
+func codeOf(text string) uint64 { return maphash.String(codeSeed, text) }
 
 // insertInto adds v to the list of a key, and removeFrom takes it out; a key without elements has
 // no list.
@@ -320,7 +372,7 @@ func (s *Store) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID
 	if a == nil {
 		return tracking.Task{}, tracking.ErrNotFound
 	}
-	r := a.tasks.byID[id]
+	r := a.tasks.row(id)
 	return a.unlockTask(r)
 }
 
@@ -344,13 +396,13 @@ func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (
 	if a == nil {
 		return tracking.Task{}, tracking.ErrNotFound
 	}
-	return a.unlockTask(a.tasks.byKey[key])
+	return a.unlockTask(a.tasks.withKey(key))
 }
 
 // TaskByLink implements [tracking.TaskReader].
 func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Task, error) {
 	a, row, err := findSecret(ctx, s, &s.secrets.taskLinks, hash, func(a *application, id tracking.TaskID) *taskRow {
-		if r := a.tasks.byID[id]; r != nil && r.task().Link.Hash == hash {
+		if r := a.tasks.row(id); r != nil && r.task().Link.Hash == hash {
 			return r
 		}
 		return nil
@@ -382,21 +434,21 @@ func (x *tasks) page(f tracking.TaskFilter) (page []packedTask, more bool) {
 	plain := whole && f.Person == "" && f.CompletedSince.IsZero() && f.CreatedFrom.IsZero() && f.CreatedTo.IsZero() &&
 		f.WindowFrom.IsZero() && f.WindowTo.IsZero() && f.After == nil && f.Sort != tracking.SortWindow
 	if plain {
-		found, more := newest(sources, f.Page, (*taskRow).compare, nil)
-		return copies(found, func(r *taskRow) packedTask { return r.kept }), more
+		found, more := newest(sources, f.Page, x.rows.byAge, nil)
+		return x.rows.kept(found), more
 	}
-	compare, forwards := (*taskRow).compare, f.Sort == tracking.SortWindow
+	compare, forwards := x.rows.byAge, f.Sort == tracking.SortWindow
 	if forwards {
-		compare = byWindow
+		compare = x.rows.byWindow
 	}
-	walk := until(merge(sources, compare, begins(f), forwards), ends(f))
-	found, more := take(walk, f.Offset(), f.Limit, func(r *taskRow) bool { return f.Holds(r.task()) })
-	return copies(found, func(r *taskRow) packedTask { return r.kept }), more
+	walk := until(merge(sources, compare, x.rows.begins(f), forwards), x.rows.ends(f))
+	found, more := take(walk, f.Offset(), f.Limit, func(n taskNo) bool { return f.Holds(x.rows.at(n).task()) })
+	return x.rows.kept(found), more
 }
 
 // sources are lists that hold all that the filter lets pass, in its order; whole, if that is all of
 // them. Nil: there is nothing.
-func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole bool) {
+func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[taskNo], whole bool) {
 	set := &x.all
 	if f.DriverID != "" {
 		if set = x.byDriver[f.DriverID]; set == nil {
@@ -404,17 +456,17 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole
 		}
 	}
 	other := f.OrderID != "" || f.Late || f.Waiting || f.Query != "" || len(f.Properties) > 0
-	switch order := x.byOrder.of(orderCode(f.OrderID)); {
+	switch order := x.byOrder.of(codeOf(f.OrderID)); {
 	case f.OrderID != "" && order == nil:
 		return nil, false
 	case f.OrderID != "" && order.len() <= set.all.len():
-		sources = []*list[*taskRow]{order}
+		sources = []*list[taskNo]{order}
 	case f.Query != "" || len(f.Properties) > 0:
 		sources = x.named(f)
 	case f.Late:
-		sources = []*list[*taskRow]{&x.owed}
+		sources = []*list[taskNo]{&x.owed}
 	case f.Waiting:
-		sources = []*list[*taskRow]{&x.seeking}
+		sources = []*list[taskNo]{&x.seeking}
 	case f.Sort == tracking.SortWindow && f.DriverID == "":
 		for st, l := range x.byWindow {
 			if len(f.Status) == 0 || slices.Contains(f.Status, st) {
@@ -430,21 +482,21 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[*taskRow], whole
 		}
 		whole = !other
 	default:
-		sources, whole = []*list[*taskRow]{&set.all}, !other
+		sources, whole = []*list[taskNo]{&set.all}, !other
 	}
-	if l, ok := set.completedSince(f, sources); ok && f.Sort != tracking.SortWindow {
-		sources, whole = []*list[*taskRow]{l}, false
+	if l, ok := set.completedSince(x.rows, f, sources); ok && f.Sort != tracking.SortWindow {
+		sources, whole = []*list[taskNo]{l}, false
 	}
 	if f.Sort == tracking.SortWindow && sources != nil {
-		sources, whole = []*list[*taskRow]{ordered(merge(sources, (*taskRow).compare, nil, false), byWindow)}, false
+		sources, whole = []*list[taskNo]{ordered(merge(sources, x.rows.byAge, nil, false), x.rows.byWindow)}, false
 	}
 	return sources, whole
 }
 
 // named are the lists of those who have the rarest term that the filter asks for.
-func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
+func (x *tasks) named(f tracking.TaskFilter) (sources []*list[taskNo]) {
 	for _, codes := range rows.WantedCodes(f) {
-		var rarest *list[*taskRow]
+		var rarest *list[taskNo]
 		for i, code := range codes {
 			l := x.byTerm.of(code)
 			if i == 0 || l == nil || rarest != nil && l.len() < rarest.len() {
@@ -463,12 +515,13 @@ func (x *tasks) named(f tracking.TaskFilter) (sources []*list[*taskRow]) {
 
 // begins says of which tasks, that would come first, the filter's mark and times leave out all; nil: of
 // none.
-func begins(f tracking.TaskFilter) func(*taskRow) bool {
+func (x *taskRows) begins(f tracking.TaskFilter) func(taskNo) bool {
 	window := f.Sort == tracking.SortWindow
 	if f.After == nil && (window && f.WindowFrom.IsZero() || !window && f.CreatedTo.IsZero()) {
 		return nil
 	}
-	return func(r *taskRow) bool {
+	return func(n taskNo) bool {
+		r := x.at(n)
 		switch {
 		case f.After != nil && r.mark(f.Sort).Compare(*f.After) <= 0:
 			return true
@@ -481,19 +534,19 @@ func begins(f tracking.TaskFilter) func(*taskRow) bool {
 }
 
 // ends says from which task on the filter leaves all out; nil: from none.
-func ends(f tracking.TaskFilter) func(*taskRow) bool {
+func (x *taskRows) ends(f tracking.TaskFilter) func(taskNo) bool {
 	switch {
 	case f.Sort == tracking.SortWindow && !f.WindowTo.IsZero():
-		return func(r *taskRow) bool { return r.window == never || r.window >= rows.Ceil(f.WindowTo) }
+		return func(n taskNo) bool { at := x.at(n).window; return at == never || at >= rows.Ceil(f.WindowTo) }
 	case f.Sort != tracking.SortWindow && !f.CreatedFrom.IsZero():
-		return func(r *taskRow) bool { return r.created < rows.Ceil(f.CreatedFrom) }
+		return func(n taskNo) bool { return x.at(n).created < rows.Ceil(f.CreatedFrom) }
 	}
 	return nil
 }
 
 // completedSince returns the tasks completed since then, in order of creation, if sorting them is
 // less work than leaving the others out.
-func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow]) (*list[*taskRow], bool) {
+func (s *taskSet) completedSince(by *taskRows, f tracking.TaskFilter, sources []*list[taskNo]) (*list[taskNo], bool) {
 	if f.CompletedSince.IsZero() {
 		return nil, false
 	}
@@ -502,18 +555,18 @@ func (s *taskSet) completedSince(f tracking.TaskFilter, sources []*list[*taskRow
 		walk += l.len()
 	}
 	since := rows.Ceil(f.CompletedSince)
-	recent := s.completed.len() - s.completed.count(func(r *taskRow) bool { return r.completed >= since })
+	recent := s.completed.len() - s.completed.count(func(n taskNo) bool { return by.at(n).completed >= since })
 	// Where they are spread evenly, a walk meets walk/recent tasks for each one that it keeps.
 	if recent > 0 && (walk <= recent || f.Offset() < recent && walk/recent*(f.Offset()+f.Limit+1) < recent) {
 		return nil, false
 	}
 	if recent == 0 {
-		return new(list[*taskRow]), true
+		return new(list[taskNo]), true
 	}
 	c := s.completed.end(0)
 	found, _ := take(c.prev, 0, recent, nil)
-	slices.SortFunc(found, (*taskRow).compare)
-	return &list[*taskRow]{chunks: [][]*taskRow{found}, n: len(found)}, true
+	slices.SortFunc(found, by.byAge)
+	return &list[taskNo]{chunks: [][]taskNo{found}, n: len(found)}, true
 }
 
 // TaskCounts implements [tracking.TaskReader].
@@ -531,7 +584,11 @@ func (s *Store) TaskCounts(
 		InProgress: x.in(tracking.StatusInProgress), Late: x.late(q.Now),
 	}
 	completed, since := x.all.completed.end(0), rows.Ceil(q.CompletedSince)
-	for r, ok := completed.prev(); ok && r.completed >= since; r, ok = completed.prev() {
+	for no, ok := completed.prev(); ok; no, ok = completed.prev() {
+		r := x.rows.at(no)
+		if r.completed < since {
+			break
+		}
 		if h := r.kept.head(); h.status == tracking.StatusCompleted {
 			if n.Completed == nil {
 				n.Completed = map[tracking.Outcome]int{}
@@ -567,8 +624,8 @@ func (a *application) count(n *tracking.Stats, now time.Time) {
 	n.Assigned += x.in(tracking.StatusAssigned)
 	n.InProgress += x.in(tracking.StatusInProgress)
 	seeking := x.seeking.start(0)
-	for r, ok := seeking.next(); ok; r, ok = seeking.next() {
-		if t := r.task(); t.Waiting {
+	for no, ok := seeking.next(); ok; no, ok = seeking.next() {
+		if t := x.rows.at(no).task(); t.Waiting {
 			n.Waiting++
 			since := t.WaitsSince
 			if since.IsZero() {
@@ -600,8 +657,8 @@ func (x *tasks) in(st tracking.TaskStatus) int {
 // late is how many tasks are late.
 func (x *tasks) late(now time.Time) (n int) {
 	owed := x.owed.end(0)
-	for r, ok := owed.prev(); ok; r, ok = owed.prev() {
-		if r.late <= now.UnixMilli() {
+	for no, ok := owed.prev(); ok; no, ok = owed.prev() {
+		if x.rows.at(no).late <= now.UnixMilli() {
 			n++
 		}
 	}
@@ -672,7 +729,7 @@ func (s *Store) listMatches(ctx context.Context, app tracking.AppID, q tracking.
 // waiting returns those of the tasks that wait.
 func (a *application) waiting(ids []tracking.TaskID) (found []packedTask) {
 	for _, id := range ids {
-		if r := a.tasks.byID[id]; r != nil && r.task().Waiting {
+		if r := a.tasks.row(id); r != nil && r.task().Waiting {
 			found = append(found, r.kept)
 		}
 	}
