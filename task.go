@@ -4088,8 +4088,9 @@ func (c *change) claim(ctx context.Context, t Task) (k claim, err error) {
 		}
 		first, waits, err := c.firstInLine(ctx, d)
 		if err != nil || waits && first.comesBefore(t) {
+			before := first // which goes to the heap, as the one above, that mostly is none, must not
 			c.coming.release(c.app, d.ID)
-			return claim{before: &first}, err
+			return claim{before: &before}, err
 		}
 		if d.ID != queued && d.mostOpen(c.opts.MaxOpenTasks) != 1 {
 			unlock()
@@ -4105,7 +4106,8 @@ func (c *change) claim(ctx context.Context, t Task) (k claim, err error) {
 				continue
 			}
 		}
-		c.after = append(c.after, func() { c.coming.release(c.app, d.ID) }, unlock)
+		id := d.ID // all that is kept of him
+		c.after = append(c.after, func() { c.coming.release(c.app, id) }, unlock)
 		return claim{driver: d, ok: true}, nil
 	}
 }
@@ -4137,7 +4139,7 @@ func (c *change) assigned(before, after Task) {
 // nearest, of equally near ones the one with fewer open tasks, then by id. Whoever gets one
 // releases the reservation. Busy tells that others are being assigned to him.
 func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, ok, busy bool, err error) {
-	for limit := 3; ; limit *= 4 { // nearly always the first is sure by the second
+	for limit := 1; ; limit = max(4*limit, 1+s.coming.drivers()) { // the first, or one whom nobody is to get
 		list, err := s.store.Offers(ctx, s.app, Offer{
 			At: *t.Point(), MaxOpen: s.opts.MaxOpenTasks, SeenSince: now.Add(-s.opts.MaxFixAge),
 			Within: s.opts.MaxAssignDistance, Requires: t.Requires, Exclude: t.Excluded, Limit: limit,
@@ -4157,8 +4159,9 @@ func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, 
 
 // firstInLine finds the oldest waiting task that d could get.
 func (s *Service) firstInLine(ctx context.Context, d Driver) (Task, bool, error) {
+	at := d.Position.Fix.LngLat
 	list, err := s.store.Waiting(ctx, s.app, WaitingFilter{
-		Near: &d.Position.Fix.LngLat, Within: s.opts.MaxAssignDistance, Driver: d.ID, Properties: d.Properties,
+		Near: &at, Within: s.opts.MaxAssignDistance, Driver: d.ID, Properties: d.Properties,
 		Limit: 1 + s.held.count(s.app),
 	})
 	for _, t := range list {
@@ -4214,6 +4217,13 @@ func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (
 		r.count[k]++
 	}
 	return best, ok, sure, busy
+}
+
+// drivers is how many drivers something is on its way to.
+func (r *reservations) drivers() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.count)
 }
 
 // passOver has a driver chosen for nothing for a while.

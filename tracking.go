@@ -2254,13 +2254,13 @@ func (s *Service) op(ctx context.Context, name string, attempt func(now time.Tim
 		if err == nil {
 			err = attempt(now)
 		}
-		var moved *ConflictError
 		if err == nil {
 			if s.tx == nil {
 				s.remindOfRun(ctx, now)
 			}
 			return nil
 		}
+		var moved *ConflictError
 		if !errors.As(err, &moved) || s.tx != nil && (moved.Unique == "" || n == looksWithin) {
 			return s.failure(ctx, name, err)
 		}
