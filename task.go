@@ -4139,7 +4139,7 @@ func (c *change) assigned(before, after Task) {
 // nearest, of equally near ones the one with fewer open tasks, then by id. Whoever gets one
 // releases the reservation. Busy tells that others are being assigned to him.
 func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, ok, busy bool, err error) {
-	for limit := 1; ; limit = max(4*limit, 1+s.coming.drivers()) { // the first, or one whom nobody is to get
+	for limit := s.coming.candidates(); ; limit *= 4 {
 		list, err := s.store.Offers(ctx, s.app, Offer{
 			At: *t.Point(), MaxOpen: s.opts.MaxOpenTasks, SeenSince: now.Add(-s.opts.MaxFixAge),
 			Within: s.opts.MaxAssignDistance, Requires: t.Requires, Exclude: t.Excluded, Limit: limit,
@@ -4181,8 +4181,9 @@ func (t Task) comesBefore(o Task) bool {
 // reservations count the assignments of each driver that are on their way to the store, so that
 // others choose somebody else.
 type reservations struct {
-	mu    sync.Mutex
-	count map[appDriver]int
+	mu      sync.Mutex
+	count   map[appDriver]int
+	crowded bool // something was on its way to the first of the last candidates
 }
 
 // first reserves the first of the candidates who stays below his limit, or else this one, and has
@@ -4193,18 +4194,22 @@ func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	least := 0 // open tasks, those on their way counted
-	for _, d := range candidates {
+	for i := range candidates {
+		d := &candidates[i]
 		if ok && d.Distance > best.Distance {
 			sure = true
 			break
 		}
 		coming := r.count[appDriver{app, d.ID}]
+		if i == 0 {
+			r.crowded = coming > 0
+		}
 		open := d.OpenTasks() + coming
 		if most := d.mostOpen(limit); most >= 0 && open >= most || len(d.Route)+2*coming+stops > MaxStops {
 			continue
 		}
 		if !ok || open < least || open == least && d.ID < best.ID {
-			best, least, ok = d, open, true
+			best, least, ok = *d, open, true
 		}
 		if coming == 0 { // who follows at this distance has no fewer
 			sure = true
@@ -4219,11 +4224,16 @@ func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (
 	return best, ok, sure, busy
 }
 
-// drivers is how many drivers something is on its way to.
-func (r *reservations) drivers() int {
+// candidates is how many to look at first: where nothing was on its way to the first one lately, he
+// will do, else so many that one of them is nobody's.
+func (r *reservations) candidates() int {
+	const most = 16
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.count)
+	if !r.crowded {
+		return 1
+	}
+	return min(1+len(r.count), most)
 }
 
 // passOver has a driver chosen for nothing for a while.
