@@ -412,7 +412,7 @@ func (c *change) putDriver(d *tracking.Driver) {
 			r.more().feed.last = c.app.lastNotice
 		}
 	} else {
-		r.read(&old)
+		c.app.read(r, &old)
 		d.Version, d.Seq, d.CreatedAt, d.Position = old.Version+1, old.Seq, old.CreatedAt, old.Position
 		c.app.drivers.replace(c.app, r, d, &old)
 	}
@@ -424,7 +424,7 @@ func (c *change) putDriver(d *tracking.Driver) {
 // deleteDriver removes a driver with everything that belongs to one. Fixes and notices, of which
 // there may be many, nobody finds any more; they are taken away by purges.
 func (c *change) deleteDriver(r *driverRow) {
-	d := r.copy()
+	d := c.app.driver(r)
 	o := owner[tracking.DriverID]{c.app, d.ID}
 	c.store.secrets.appTokens.move(o, d.AppToken, tracking.Hash{})
 	c.store.secrets.ingestTokens.move(o, d.IngestToken, tracking.Hash{})

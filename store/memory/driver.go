@@ -15,13 +15,13 @@ import (
 
 // driverRow is a driver with requests, invite, notices and fixes.
 type driverRow struct {
-	nearby.Entry // first, see rowOf; with the id, and of the position the place and the last sign of life
+	nearby.Entry // first, see rowOf; with the id, and for the index the place and the last sign of life
 	place
 	person string
 	kept   packedDriver // the rest but for the position: what only commits change
 	apart  *apart       // nil for none
 
-	// mu guards what fixes change: the entry's place and last sign of life, moved, log and agedAt.
+	// mu guards what fixes change: what the index says last of the entry, moved, log and agedAt.
 	// The application's lock guards the rest; held exclusively, it guards everything.
 	mu     sync.Mutex
 	moved  packedPosition
@@ -75,16 +75,21 @@ func (r *driverRow) put(d *tracking.Driver) {
 	r.kept = packDriver(d)
 }
 
-// position is where the driver is. The row is locked.
-func (r *driverRow) position() tracking.Position { return r.moved.position(&r.Entry) }
+// position is where a driver is. The row is locked.
+func (a *application) position(r *driverRow) tracking.Position {
+	return r.moved.position(a.nearby.Last(&r.Entry))
+}
 
-// move notes a position that the index knows already. The row is locked.
-func (r *driverRow) move(p *tracking.Position) { r.moved.put(&r.Entry, p) }
+// move takes a driver to a position. The row is locked.
+func (a *application) move(r *driverRow, p *tracking.Position) {
+	a.nearby.MoveEntry(&r.Entry, *p)
+	r.moved.put(p)
+}
 
-// read sets d to the driver as of now.
-func (r *driverRow) read(d *tracking.Driver) {
+// read sets d to a driver as of now.
+func (a *application) read(r *driverRow, d *tracking.Driver) {
 	r.mu.Lock()
-	d.Position = r.position()
+	d.Position = a.position(r)
 	r.mu.Unlock()
 	r.readKept(d)
 }
@@ -96,9 +101,9 @@ func (r *driverRow) readKept(d *tracking.Driver) {
 	r.kept.driver(d)
 }
 
-// copy returns the driver as of now.
-func (r *driverRow) copy() (d tracking.Driver) {
-	r.read(&d)
+// driver returns a driver as of now.
+func (a *application) driver(r *driverRow) (d tracking.Driver) {
+	a.read(r, &d)
 	return d
 }
 
@@ -124,7 +129,7 @@ func (x *drivers) insert(a *application, d *tracking.Driver) *driverRow {
 	r.put(d)
 	d.ID = tracking.DriverID(strings.Clone(string(d.ID)))
 	a.nearby.PutEntry(&r.Entry, *d)
-	r.move(&d.Position)
+	r.moved.put(&d.Position)
 	x.byID[d.ID] = r
 	x.all.insert(r, (*driverRow).compare)
 	x.enter(r, d, nil)
@@ -201,7 +206,7 @@ func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.Driv
 	}
 	defer a.mu.RUnlock()
 	if r := a.drivers.byID[id]; r != nil {
-		return r.copy(), nil
+		return a.driver(r), nil
 	}
 	return tracking.Driver{}, tracking.ErrNotFound
 }
@@ -224,7 +229,7 @@ func (s *Store) DriverByToken(
 		if r == nil {
 			return nil
 		}
-		found = r.copy()
+		found = a.driver(r)
 		token := found.AppToken
 		if kind == tracking.TokenIngest {
 			token = found.IngestToken
@@ -267,7 +272,7 @@ func (s *Store) Drivers(
 		c, skip = source.start(skip), 0
 	}
 	rows, more := take(c.next, skip, f.Limit, rest)
-	return copies(rows, (*driverRow).copy), more, nil
+	return copies(rows, a.driver), more, nil
 }
 
 // rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and
@@ -333,7 +338,8 @@ func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hi
 			continue
 		}
 		r.mu.Lock()
-		located, at := r.moved.located(), r.At()
+		located := r.moved.located()
+		at, _ := a.nearby.Last(&r.Entry)
 		r.mu.Unlock()
 		if located {
 			hits = append(hits, nearby.Hit{Entry: &r.Entry, ID: r.ID(), Distance: tracking.Distance(*f.Near, at), At: at})
@@ -386,7 +392,7 @@ func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
 	list := make([]tracking.Driver, len(hits))
 	for i, h := range hits {
 		d := &list[i]
-		if rowOf(h.Entry).read(d); !d.Position.Located() || d.Position.Fix.LngLat != h.At {
+		if a.read(rowOf(h.Entry), d); !d.Position.Located() || d.Position.Fix.LngLat != h.At {
 			return nil, false
 		}
 		d.Distance = h.Distance

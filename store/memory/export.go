@@ -101,7 +101,7 @@ func (e *export) moment(a *application) (m moment) {
 		m.rows = append(m.rows, r)
 		o := r.others()
 		m.drivers = append(m.drivers, tracking.DriverRow{
-			Driver: r.copy(), LastNotice: o.feed.last, PurgedNotice: o.feed.purged,
+			Driver: a.driver(r), LastNotice: o.feed.last, PurgedNotice: o.feed.purged,
 		})
 		if o.invite != nil {
 			m.invites = append(m.invites, o.invite)

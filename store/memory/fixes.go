@@ -54,13 +54,12 @@ func (l driverLog) Mark(fixes []tracking.KeptFix) error {
 func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Recorded, error) {
 	var d tracking.Driver
 	row.readKept(&d)
-	d.Position = row.position()
+	d.Position = a.position(row)
 	rec, err := b.Record(driverLog{a, row}, d)
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
-	a.nearby.MoveEntry(&row.Entry, rec.Driver.Position)
-	row.move(&rec.Driver.Position)
+	a.move(row, &rec.Driver.Position)
 	a.aging.note(row)
 	return rec, nil
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
 // packedTask is a task as it is kept, in about a tenth of what the fields of a [tracking.Task] take:
@@ -537,8 +536,8 @@ const tailAfterOne = "1"
 
 func (p *packedPosition) located() bool { return p.has&hasFix != 0 }
 
-// put makes it p, whose place and last sign of life are in an entry already.
-func (p *packedPosition) put(e *nearby.Entry, v *tracking.Position) {
+// put makes it v, whose place and last sign of life are in the index.
+func (p *packedPosition) put(v *tracking.Position) {
 	n := packedPosition{
 		least: float32(v.Skew.Least.Value), recent: float32(v.Skew.Recent.Value),
 		rewrites: uint32(v.Rewrites), unread: uint8(v.Unread), arrivals: uint8(v.Skew.Arrivals),
@@ -561,7 +560,7 @@ func (p *packedPosition) put(e *nearby.Entry, v *tracking.Position) {
 		n.readings[i] = r.Value
 		note(r.Known, hasReading<<i)
 	}
-	if n.position(e) != *v {
+	if n.position(f.LngLat, time.UnixMilli(v.SeenAt.UnixMilli()).UTC()) != *v {
 		if n.whole = p.whole; n.whole == nil {
 			n.whole = new(tracking.Position)
 		}
@@ -570,11 +569,12 @@ func (p *packedPosition) put(e *nearby.Entry, v *tracking.Position) {
 	*p = n
 }
 
-func (p *packedPosition) position(e *nearby.Entry) (v tracking.Position) {
+// position is the position with what the index has of it.
+func (p *packedPosition) position(at tracking.LngLat, seen time.Time) (v tracking.Position) {
 	if p.whole != nil {
 		return *p.whole
 	}
-	v.SeenAt, v.Unread, v.Rewrites = e.SeenAt(), int(p.unread), int(p.rewrites)
+	v.SeenAt, v.Unread, v.Rewrites = seen, int(p.unread), int(p.rewrites)
 	v.Skew = tracking.Skew{
 		Least:    tracking.Reading{Value: float64(p.least), Known: p.has&hasLeast != 0},
 		Recent:   tracking.Reading{Value: float64(p.recent), Known: p.has&hasRecent != 0},
@@ -584,7 +584,7 @@ func (p *packedPosition) position(e *nearby.Entry) (v tracking.Position) {
 		v.Tail = tailAfterOne
 	}
 	f := &v.Fix
-	if f.LngLat = e.At(); p.has&hasFix != 0 {
+	if f.LngLat = at; p.has&hasFix != 0 {
 		f.Time = time.UnixMilli(p.at).UTC()
 	}
 	f.Trusted = p.has&hasTrust != 0

@@ -116,7 +116,7 @@ func TestDriverRows(t *testing.T) {
 		a := newApplication("a")
 		d.ID, d.Distance = "d", 0
 		want := d
-		got := a.drivers.insert(a, &d).copy()
+		got := a.driver(a.drivers.insert(a, &d))
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s (-before +after):\n%s", name, d)
 		}
@@ -153,9 +153,8 @@ func TestPositionsFollowEachOther(t *testing.T) {
 	other := odd
 	other.Fix.EventID, other.Fix.LngLat.Lng = "f", 3
 	for i, p := range []tracking.Position{plain, odd, other, plain, odd, {}} {
-		a.nearby.MoveEntry(&r.Entry, p)
-		if r.move(&p); r.position() != p {
-			t.Errorf("%d: %+v, not %+v", i, r.position(), p)
+		if a.move(r, &p); a.position(r) != p {
+			t.Errorf("%d: %+v, not %+v", i, a.position(r), p)
 		}
 	}
 }

@@ -154,7 +154,7 @@ func (a *application) purgePosition(row *driverRow, t int64) {
 	if oldest, ok := row.log.oldest(); ok {
 		t = min(t, oldest)
 	}
-	was := row.position()
+	was := a.position(row)
 	pos, empty, err := was.Purged(driverLog{a, row}, time.UnixMilli(t).UTC())
 	if err != nil { // this log has none
 		panic(err)
@@ -163,8 +163,7 @@ func (a *application) purgePosition(row *driverRow, t int64) {
 		row.log.drop(row.log.n)
 	}
 	if pos != was {
-		a.nearby.MoveEntry(&row.Entry, pos)
-		row.move(&pos)
+		a.move(row, &pos)
 	}
 }
 

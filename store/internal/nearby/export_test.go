@@ -8,14 +8,14 @@ import (
 // Parts is by how many different requirements tasks wait, and traits how many properties drivers
 // have.
 func (x *Index) Parts() (parts, traits int) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	return len(x.waiting.others), len(x.traits)
 }
 
 // Queued is how many drivers and tasks the next look of Matches, by the same query, goes through.
 func (x *Index) Queued() int {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	return x.matches.drivers.len() + x.matches.tasks.len()
 }
@@ -23,7 +23,7 @@ func (x *Index) Queued() int {
 // Check looks whether the trees are as they should be: every driver in the slot of the page that he
 // knows, every page as large as those in it and no larger than it may be, crowds in order.
 func (x *Index) Check() error {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	located := 0
 	for i := range x.trees {
@@ -86,10 +86,13 @@ func (t *tree) check(p *page, min, max [2]float64, kind uint8) error {
 
 // Pages is how many pages all trees have.
 func (x *Index) Pages() (n int) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	for i := range x.trees {
 		n += x.trees[i].pages.Len()
 	}
 	return n
 }
+
+// Pending is how many moves the trees do not show yet.
+func (x *Index) Pending() int { return int(x.pending.len.Load()) }

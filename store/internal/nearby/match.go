@@ -82,7 +82,7 @@ func (x *Index) Matches(q tracking.MatchQuery) []tracking.TaskID {
 	// owed
 	x.matching.Lock()
 	defer x.matching.Unlock()
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	f := finding{query: q, since: rows.Ceil(q.SeenSince), seen: map[*waiter]bool{}}
 	x.follow(q, f.since)
@@ -95,7 +95,7 @@ func (x *Index) Matches(q tracking.MatchQuery) []tracking.TaskID {
 		}
 		if n%pieces == 0 {
 			x.mu.Unlock()
-			x.mu.Lock()
+			x.lock()
 		}
 	}
 	return f.list

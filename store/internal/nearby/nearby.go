@@ -45,6 +45,9 @@
 // enough; one that turns out much too wide is begun again, narrower. The distance itself is
 // computed only to the k found and to those who may be as near as the last.
 //
+// A move is first only noted, so that it waits for no search: whoever looks next, or changes something
+// else, takes what is noted to the trees before.
+//
 // No radius tells apart drivers in one spot, as at a depot. Where there are as many as would fill
 // a page they are a page of their own, in order.
 package nearby
@@ -52,7 +55,6 @@ package nearby
 import (
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -72,7 +74,9 @@ const (
 // ready. All its methods may be called at once from many goroutines; each is atomic, and sees every
 // change that returned before it began.
 type Index struct {
-	mu      sync.RWMutex
+	pending pending
+
+	mu      sync.RWMutex // taken by lock and rlock, but for what no move changes
 	drivers map[tracking.DriverID]*Entry
 	trees   [numTrees]tree
 	traits  map[property]*trait
@@ -108,20 +112,20 @@ const (
 type Entry struct {
 	id   tracking.DriverID
 	at   [2]float64 // longitude, latitude
-	open int32      // open tasks
-	slot int32      // the place in the page; in a crowd nothing
 	page *page      // in which the driver is, in that tree; nil without a position
 	seen int64      // last sign of life, UTC ms
+	open int32      // open tasks
+	slot uint8      // the place in the page; in a crowd nothing
 	tree uint8      // the tree that the driver belongs to
 
-	own            bool // the store's own
-	queued         bool // to be looked at by Matches
-	inSilenceQueue bool // available and not silent
+	own    bool // the store's own
+	queued bool // to be looked at by Matches
 
-	turn int32 // the place in that queue
-	due  int64 // what that queue goes by; never later than lastHeard
-	duty int64 // when the availability last changed, UTC ms
-	rare *rare // nil for most
+	moving uint32 // 1 while a move is pending, atomic
+	turn   int32  // the place in the silence queue, from 1 on; 0: not in it
+	due    int64  // what that queue goes by; never later than lastHeard
+	duty   int64  // when the availability last changed, UTC ms
+	rare   *rare  // nil for most
 }
 
 func (e *Entry) located() bool { return e.page != nil }
@@ -141,12 +145,6 @@ func (e *Entry) Has(key, value string) bool {
 
 // ID is the driver's, from the first Put on.
 func (e *Entry) ID() tracking.DriverID { return e.id }
-
-// At is the place of the last Put or Move, of which none must be under way.
-func (e *Entry) At() tracking.LngLat { return tracking.LngLat{Lng: e.at[0], Lat: e.at[1]} }
-
-// SeenAt is the last sign of life by the last Put or Move, of which none must be under way.
-func (e *Entry) SeenAt() time.Time { return time.UnixMilli(e.seen).UTC() }
 
 // rare is what most drivers do not have.
 type rare struct {
@@ -182,7 +180,7 @@ func (x *Index) Len() int {
 // Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, Route,
 // MaxOpenTasks, Properties and Position are read.
 func (x *Index) Put(d tracking.Driver) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	e := x.drivers[d.ID]
 	if e == nil {
@@ -197,7 +195,7 @@ func (x *Index) Put(d tracking.Driver) {
 
 // PutEntry is Put for an entry of the store's own. A driver has always the same one.
 func (x *Index) PutEntry(e *Entry, d tracking.Driver) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	e.own = true
 	x.put(e, d)
@@ -215,7 +213,7 @@ func (x *Index) put(e *Entry, d tracking.Driver) {
 	e.open = int32(open)
 	e.seen, e.duty = d.Position.SeenAt.UnixMilli(), d.DutyAt.UnixMilli()
 	other := x.setRare(e, d)
-	x.place(e, treeOf(d, open), d.Position)
+	x.place(e, treeOf(d, open), placeOf(d.Position))
 	x.list(e)
 	x.queueSilence(e, d.Available && !d.Silent)
 	x.stir(&was, e, other)
@@ -236,21 +234,30 @@ func (x *Index) setRare(e *Entry, d tracking.Driver) (other bool) {
 	return x.setTraits(e, d.Properties)
 }
 
-// place puts e into a tree at a position, or into none.
-func (x *Index) place(e *Entry, tree uint8, p tracking.Position) {
-	at := [2]float64{p.Fix.LngLat.Lng, p.Fix.LngLat.Lat}
-	switch located := p.Located(); {
-	case located && e.located() && e.tree == tree:
-		if e.at != at {
-			x.trees[tree].move(e, at)
+// place is what the index needs of a position.
+type place struct {
+	at      [2]float64
+	located bool
+}
+
+func placeOf(p tracking.Position) place {
+	return place{[2]float64{p.Fix.LngLat.Lng, p.Fix.LngLat.Lat}, p.Located()}
+}
+
+// place puts e into a tree at a place, or into none.
+func (x *Index) place(e *Entry, tree uint8, p place) {
+	switch {
+	case p.located && e.located() && e.tree == tree:
+		if e.at != p.at {
+			x.trees[tree].move(e, p.at)
 		}
-		e.at = at // which may be -0 where it was 0
+		e.at = p.at // which may be -0 where it was 0
 		return
 	case e.located():
 		x.trees[e.tree].remove(e)
 		fallthrough
 	default:
-		if e.tree, e.at = tree, at; located {
+		if e.tree, e.at = tree, p.at; p.located {
 			x.trees[tree].add(e)
 		}
 	}
@@ -274,32 +281,28 @@ func treeOf(d tracking.Driver, open int) uint8 {
 // Move tells the index where a driver is and when last heard of. A driver that it does not hold is
 // ignored.
 func (x *Index) Move(id tracking.DriverID, p tracking.Position) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if e := x.drivers[id]; e != nil {
-		x.move(e, p)
-	}
+	x.later(move{id: id, place: placeOf(p), seen: p.SeenAt.UnixMilli()})
 }
 
 // MoveEntry is Move for an entry of the store's own, which is in the index.
 func (x *Index) MoveEntry(e *Entry, p tracking.Position) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.move(e, p)
+	x.settle(e) // moving can tell of one move
+	atomic.StoreUint32(&e.moving, 1)
+	x.later(move{entry: e, place: placeOf(p), seen: p.SeenAt.UnixMilli()})
 }
 
-func (x *Index) move(e *Entry, p tracking.Position) {
+func (x *Index) move(e *Entry, m *move) {
 	was := *e
-	e.seen = p.SeenAt.UnixMilli()
-	x.queueSilence(e, e.inSilenceQueue)
-	x.place(e, e.tree, p)
+	e.seen = m.seen
+	x.queueSilence(e, e.turn > 0)
+	x.place(e, e.tree, m.place)
 	x.list(e)
 	x.stir(&was, e, false)
 }
 
 // Remove takes a driver out. One that is not there is ignored.
 func (x *Index) Remove(id tracking.DriverID) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	if e := x.drivers[id]; e != nil {
 		x.remove(e)
@@ -309,13 +312,13 @@ func (x *Index) Remove(id tracking.DriverID) {
 
 // RemoveEntry is Remove for an entry of the store's own, which is in the index.
 func (x *Index) RemoveEntry(e *Entry) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	x.remove(e)
 }
 
 func (x *Index) remove(e *Entry) {
-	x.place(e, e.tree, tracking.Position{})
+	x.place(e, e.tree, place{})
 	x.list(e)
 	if e.rare != nil {
 		x.setTraits(e, nil)

@@ -48,7 +48,7 @@ func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(
 // whose rows the store reads again. With keep, only drivers for whom it returns true count; see
 // [Index.Near].
 func (x *Index) Offers(o tracking.Offer, keep func(tracking.DriverID) bool) []Hit {
-	x.mu.RLock()
+	x.rlock()
 	defer x.mu.RUnlock()
 	q, ok := x.offers(o, keep)
 	if !ok {
@@ -124,7 +124,7 @@ const (
 
 // search answers q.
 func (x *Index) search(q query) []Hit {
-	x.mu.RLock()
+	x.rlock()
 	defer x.mu.RUnlock()
 	return x.answer(q)
 }

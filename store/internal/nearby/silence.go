@@ -20,7 +20,7 @@ type Silence struct {
 // of life and change of duty are both at or before before, the longest silent first, at most limit.
 // They stay in the index, and are listed again until a Put or a Move changes them.
 func (x *Index) Silent(before time.Time, limit int) []Silence {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	var found []*Entry
 	for len(found) < limit && len(x.silence) > 0 {
@@ -48,7 +48,7 @@ func (x *Index) Silent(before time.Time, limit int) []Silence {
 // after a moment that no clock which is right has reached, at most limit. It looks at drivers only
 // when there may be one.
 func (x *Index) Ahead(after time.Time, limit int) (list []Silence) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	ms := after.UnixMilli()
 	if x.farthest <= ms {
@@ -69,16 +69,16 @@ func (x *Index) Ahead(after time.Time, limit int) (list []Silence) {
 // queueSilence keeps e in the silence queue, or out of it.
 func (x *Index) queueSilence(e *Entry, on bool) {
 	switch {
-	case on && !e.inSilenceQueue:
+	case on && e.turn == 0:
 		e.due = e.lastHeard()
 		heap.Push(&x.silence, e)
-	case !on && e.inSilenceQueue:
-		heap.Remove(&x.silence, int(e.turn))
+	case !on && e.turn > 0:
+		heap.Remove(&x.silence, int(e.turn-1))
 	case on && e.lastHeard() < e.due:
 		e.due = e.lastHeard()
-		heap.Fix(&x.silence, int(e.turn))
+		heap.Fix(&x.silence, int(e.turn-1))
 	}
-	if e.inSilenceQueue = on; on {
+	if on {
 		x.farthest = max(x.farthest, e.lastHeard())
 	}
 }
@@ -97,16 +97,16 @@ func (q silenceQueue) Less(i, j int) bool {
 }
 func (q silenceQueue) Swap(i, j int) {
 	q[i], q[j] = q[j], q[i]
-	q[i].turn, q[j].turn = int32(i), int32(j)
+	q[i].turn, q[j].turn = int32(i+1), int32(j+1)
 }
 func (q *silenceQueue) Push(e any) {
-	e.(*Entry).turn = int32(len(*q))
 	*q = append(*q, e.(*Entry))
+	e.(*Entry).turn = int32(len(*q))
 }
 func (q *silenceQueue) Pop() any {
 	old := *q
 	e := old[len(old)-1]
-	old[len(old)-1] = nil
+	old[len(old)-1], e.turn = nil, 0
 	*q = old[:len(old)-1]
 	return e
 }

@@ -78,7 +78,7 @@ func (t *tree) insert(e *Entry) {
 	} else if !p.holds(e.at) {
 		t.stretch(p, e.at)
 	}
-	e.page, e.slot = p, int32(len(p.slots))
+	e.page, e.slot = p, uint8(len(p.slots))
 	p.slots = append(p.slots, slot{vectorOf(e.at), e})
 	if len(p.slots) >= pageSize {
 		t.divide(p)
@@ -205,7 +205,7 @@ func (t *tree) divide(p *page) {
 	clear(p.slots[at:])
 	p.slots = p.slots[:at]
 	for i := range p.slots {
-		p.slots[i].slot = int32(i)
+		p.slots[i].slot = uint8(i)
 	}
 	p.left = 0
 	low, high := bounds(p.slots)
@@ -213,7 +213,7 @@ func (t *tree) divide(p *page) {
 	q := &page{slots: upper}
 	q.min, q.max = bounds(upper)
 	for i := range q.slots {
-		q.slots[i].page, q.slots[i].slot = q, int32(i)
+		q.slots[i].page, q.slots[i].slot = q, uint8(i)
 	}
 	t.pages.Insert(q.min, q.max, q)
 }

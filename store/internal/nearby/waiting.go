@@ -54,7 +54,7 @@ func (w *waiter) excludes(d tracking.DriverID) bool {
 // PutTask brings the index up to date with a task as of now: it holds those that wait and whose
 // point is known. ID, CreatedAt, Seq, Waiting, Excluded, Requires and what Point goes by are read.
 func (x *Index) PutTask(t tracking.Task) {
-	x.mu.Lock()
+	x.lock()
 	defer x.mu.Unlock()
 	old, p := x.waiting.byID[t.ID], t.Point()
 	if !t.Waiting || p == nil {
