@@ -1259,7 +1259,7 @@ type FixLog interface {
 	// From lists the oldest n kept fixes at or after t, oldest first.
 	From(t time.Time, n int) ([]KeptFix, error)
 
-	// Put keeps new fixes, in order of time. There is none of their times.
+	// Put keeps new fixes, in order of time. There is none of their times. The slice is the log's.
 	Put(fixes []KeptFix) error
 
 	// Forget removes the kept fixes after t.

@@ -20,12 +20,20 @@ type arrival struct {
 	err    error
 }
 
+// fixing is a driver as fixes change him, and the log of these.
+type fixing struct {
+	*driverState
+	log    fixLog
+	seat   *seat // of a group's driver
+	failed bool  // the rule needs more than is known
+}
+
 // record keeps batches in their order and queues what is to be written; the drivers are as of
 // afterwards then. What the rule needs to know of fixes kept before is read in as few round trips
 // as it has steps that depend on each other; where all fixes are newer than those kept, it is none.
 func (x *tx) record(ctx context.Context, list []*arrival) error {
-	logs := map[*driverState]*fixLog{}
-	var order []*driverState // as they come
+	of := map[*driverState]*fixing{}
+	var order []*fixing // as they come
 	for rest := list; len(rest) > 0; {
 		var unread []*arrival // the rest of those whose log needs more
 		behind := map[*driverState]bool{}
@@ -34,41 +42,42 @@ func (x *tx) record(ctx context.Context, list []*arrival) error {
 				a.err = tracking.ErrNotFound
 				continue
 			}
-			l := logs[a.driver]
-			if l == nil {
-				l = newFixLog()
-				logs[a.driver] = l
-				order = append(order, a.driver)
+			f := of[a.driver]
+			if f == nil {
+				f = &fixing{driverState: a.driver, log: newFixLog()}
+				of[a.driver] = f
+				order = append(order, f)
 			}
 			if behind[a.driver] {
 				unread = append(unread, a)
 				continue
 			}
-			if next, err := a.judge(l); errors.Is(err, errUnread) {
+			if a.err = a.judge(&f.log); errors.Is(a.err, errUnread) {
 				behind[a.driver] = true
 				unread = append(unread, a)
-			} else if a.err = err; err == nil {
-				logs[a.driver] = next
 			}
 		}
 		if rest = unread; len(rest) > 0 {
-			if err := x.readFixes(ctx, order, logs); err != nil {
+			if err := x.readFixes(ctx, order); err != nil {
 				return err
 			}
 		}
 	}
-	x.putFixes(order, logs)
+	x.putFixes(order)
 	x.putPositions(order)
 	return nil
 }
 
-// judge applies the rule to the batch, and notes in the driver what has come of it. It returns the
-// log as of afterwards. With errUnread nothing has changed but what the log wants.
-func (a *arrival) judge(l *fixLog) (*fixLog, error) {
-	next := l.clone()
-	out, err := a.batch.Record(next, a.driver.Driver)
+// judge applies the rule to the batch, and notes in the driver and in the log what has come of it. With
+// an error nothing has changed but what the log wants. Of what is in the driver, the outcome has what
+// nobody changes.
+func (a *arrival) judge(l *fixLog) error {
+	d := a.driver
+	err := l.try(func() (err error) {
+		a.out, err = a.batch.Record(l, d.Driver)
+		return err
+	})
 	if errors.Is(err, errUnread) {
-		l.want, l.most = next.want, next.most
 		if w := l.want; w.trips != nil { // the others of the batch will be asked for as well
 			for _, f := range a.batch.Fixes {
 				t := f.Time.UnixMilli()
@@ -79,23 +88,20 @@ func (a *arrival) judge(l *fixLog) (*fixLog, error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	d := a.driver
-	d.Position = out.Driver.Position
+	d.Position = a.out.Driver.Position
 	if latest := a.batch.Latest; !latest.IsZero() && d.oldest != nil && *d.oldest > latest.UnixMilli() {
 		d.oldest = nil // it was forgotten
 	}
-	for i, o := range out.Outcomes {
+	for i, o := range a.out.Outcomes {
 		if o.Kept() {
 			if t := a.batch.Fixes[i].Time.UnixMilli(); d.oldest == nil || t < *d.oldest {
-				d.oldest = &t
+				d.oldest = new(t)
 			}
 		}
 	}
-	a.out = out
-	a.out.Driver = out.Driver.Clone()
-	return next, nil
+	return nil
 }
 
 // How a window of a driver's fixes, and the trips within it, are read for many at once.
@@ -154,14 +160,14 @@ func (r *keptRow) kept() tracking.KeptFix {
 }
 
 // readFixes reads what the logs want, in one round trip.
-func (x *tx) readFixes(ctx context.Context, drivers []*driverState, logs map[*driverState]*fixLog) error {
+func (x *tx) readFixes(ctx context.Context, drivers []*fixing) error {
 	var fixes, trips []*fixLog
 	var apps, tripApps []int32
 	var numbers, times, lo, hi []int64
 	var before, from []int32
 	var ids, persons []string
 	for _, d := range drivers {
-		switch l := logs[d]; {
+		switch l := &d.log; {
 		case l.want == nil:
 		case l.want.trips != nil:
 			trips, tripApps = append(trips, l), append(tripApps, d.app)
@@ -204,13 +210,13 @@ func (x *tx) readFixes(ctx context.Context, drivers []*driverState, logs map[*dr
 func (x *tx) positionWithout(ctx context.Context, d *driverState, before int64) (
 	next tracking.Position, empty bool, err error,
 ) {
-	logs := map[*driverState]*fixLog{d: newFixLog()}
+	f := &fixing{driverState: d, log: newFixLog()}
 	for {
-		next, empty, err = d.Position.Purged(logs[d], fromMillis(before))
+		next, empty, err = d.Position.Purged(&f.log, fromMillis(before))
 		if !errors.Is(err, errUnread) {
 			return next, empty, err
 		}
-		if err := x.readFixes(ctx, []*driverState{d}, logs); err != nil {
+		if err := x.readFixes(ctx, []*fixing{f}); err != nil {
 			return next, false, err
 		}
 	}
@@ -240,12 +246,12 @@ WHERE f.app = u.app AND f.driver = u.driver AND f.time = u.time`
 var insertFixes = `INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM ` + arrays(1, fixFields, fixTypes)
 
 // putFixes queues what the logs have changed.
-func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
+func (x *tx) putFixes(drivers []*fixing) {
 	var marks []int16
 	var marked, markedTimes []int64
 	var markedApps []int32
 	for _, d := range drivers {
-		l := logs[d]
+		l := &d.log
 		if l.forget != endless {
 			x.by(ofFixes)
 			x.queue(deleteForgotten, d.app, d.number, l.forget)
@@ -255,7 +261,7 @@ func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
 			markedTimes, marks = append(markedTimes, t), append(marks, int16(m))
 		}
 	}
-	if n, values := freshValues(drivers, logs); n > 0 {
+	if n, values := freshValues(drivers); n > 0 {
 		x.updates()
 		x.queue(insertFixes, values...)
 	}
@@ -266,14 +272,14 @@ func (x *tx) putFixes(drivers []*driverState, logs map[*driverState]*fixLog) {
 }
 
 // freshValues are the new fixes of the logs, as the columns of fixFields, and how many they are.
-func freshValues(drivers []*driverState, logs map[*driverState]*fixLog) (n int, values []any) {
+func freshValues(drivers []*fixing) (n int, values []any) {
 	for _, d := range drivers {
-		n += len(logs[d].fresh)
+		n += len(d.log.fresh)
 	}
 	put := newFixColumnsOf(n)
 	for _, d := range drivers {
-		for i := range logs[d].fresh {
-			f := &logs[d].fresh[i]
+		for i := range d.log.fresh {
+			f := &d.log.fresh[i]
 			put.add(d.app, d.number, int16(f.Mark), &f.Fix)
 		}
 	}
@@ -352,7 +358,7 @@ var updatePositions = `UPDATE tracking.positions p SET ` + setPosition + `
 FROM ` + arrays(1, positionFields, positionTypes) + ` WHERE p.app = u.app AND p.driver = u.driver`
 
 // putPositions queues where drivers are now.
-func (x *tx) putPositions(drivers []*driverState) {
+func (x *tx) putPositions(drivers []*fixing) {
 	if len(drivers) > 0 {
 		x.updates()
 		x.queue(updatePositions, positionValues(drivers)...)
@@ -363,7 +369,7 @@ func (x *tx) putPositions(drivers []*driverState) {
 }
 
 // positionValues are where drivers are now, as the columns of positionFields.
-func positionValues(drivers []*driverState) []any {
+func positionValues(drivers []*fixing) []any {
 	n := len(drivers)
 	apps, at := make([]int32, 0, n), fixColumnsOf(n)
 	numbers, heard, arrivals := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)

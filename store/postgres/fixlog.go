@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 	"sort"
@@ -15,7 +16,7 @@ import (
 // nobody: what it is asked for and does not know ends the rule with errUnread. Then that is read,
 // for all drivers of the transaction at once, and the rule begins anew.
 type fixLog struct {
-	fixes []tracking.KeptFix // in order of time: those within known, and those put
+	fixes []tracking.KeptFix // in order of time: those within known, and those put, once some are known
 	known []span             // the times of which all is known, in order, with a gap between any two
 	trips tripWindows
 
@@ -50,19 +51,19 @@ type tripWindows struct {
 	spans []span
 }
 
-func newFixLog() *fixLog { return &fixLog{forget: endless} }
+func newFixLog() fixLog { return fixLog{forget: endless} }
 
-// clone is for a try of the rule, which may end in vain.
-func (l *fixLog) clone() *fixLog {
-	c := *l
-	c.fixes, c.known, c.fresh = slices.Clone(l.fixes), slices.Clone(l.known), slices.Clone(l.fresh)
-	if l.marks != nil {
-		c.marks = make(map[int64]tracking.FixMark, len(l.marks))
-		for t, m := range l.marks {
-			c.marks[t] = m
-		}
+// try runs f, which may end in vain: then the log is as it was, but for what it wants.
+func (l *fixLog) try(f func() error) error {
+	was := *l
+	l.fixes, l.known, l.fresh = slices.Clone(l.fixes), slices.Clone(l.known), slices.Clone(l.fresh)
+	l.marks = maps.Clone(l.marks)
+	err := f()
+	if err != nil {
+		was.want, was.most = l.want, l.most
+		*l = was
 	}
-	return &c
+	return err
 }
 
 // How many fixes are read around a late one at first. What is asked for is less, mostly.
@@ -128,11 +129,27 @@ func (l *fixLog) From(at time.Time, n int) ([]tracking.KeptFix, error) {
 }
 
 func (l *fixLog) Put(fixes []tracking.KeptFix) error {
-	l.fresh = append(l.fresh, fixes...)
-	for _, f := range fixes {
-		l.keep(f)
+	if l.fresh == nil {
+		l.fresh = slices.Clip(fixes) // they are the log's
+	} else {
+		l.fresh = append(l.fresh, fixes...)
+	}
+	if len(l.known) > 0 {
+		for _, f := range fixes {
+			l.keep(f)
+		}
 	}
 	return nil
+}
+
+// open has the fixes that were put among those that are known, once some are to be known.
+func (l *fixLog) open() {
+	if len(l.known) > 0 {
+		return
+	}
+	for _, f := range l.fresh {
+		l.keep(f)
+	}
 }
 
 // keep puts a fix among those that are known.
@@ -163,6 +180,7 @@ func (l *fixLog) Mark(fixes []tracking.KeptFix) error {
 }
 
 func (l *fixLog) Forget(at time.Time) error {
+	l.open()
 	t := at.UnixMilli()
 	l.fixes = l.fixes[:l.find(t+1)]
 	l.fresh = slices.DeleteFunc(l.fresh, func(f tracking.KeptFix) bool { return f.Time.UnixMilli() > t })
@@ -199,6 +217,7 @@ func (s span) touches(o span) bool {
 // read takes in what was read: of some times all that there is in the table, in any order. What was
 // changed meanwhile stays changed.
 func (l *fixLog) read(s span, list []tracking.KeptFix) {
+	l.open()
 	for _, f := range list {
 		t := f.Time.UnixMilli()
 		if t > l.forget {

@@ -42,9 +42,13 @@ type recording struct {
 	ctx   context.Context
 	app   tracking.AppID
 	key   driverKey
+	seat  *seat
 	until time.Time     // it waits no longer for a driver who is held
-	done  chan struct{} // is closed when out and err are set
+	done  chan struct{} // is sent to when out and err are set: then it is the caller's alone
 }
+
+// recordings are what calls have done with: one is large, as a driver is.
+var recordings = sync.Pool{New: func() any { return &recording{done: make(chan struct{}, 1)} }}
 
 // driverKey is a driver's id in the store.
 type driverKey struct {
@@ -52,17 +56,33 @@ type driverKey struct {
 	id  tracking.DriverID
 }
 
+// seat is a driver for whom there are calls, or who is known.
+type seat struct {
+	calls  int          // not yet answered
+	flying int          // of them those in a group
+	held   int          // of them those that wait for him, whom somebody else holds
+	known  *driverState // as this process has left him; nil: he is not known
+	alone  bool         // nobody else has written to him from the time before that on
+	judged *fixing      // in the group under way
+}
+
 // recorder groups the calls of RecordFixes.
 type recorder struct {
 	mu     sync.Mutex
-	line   []*recording       // those that wait for a group
-	groups int                // under way
-	flying map[driverKey]bool // whose they are
-	known  map[driverKey]knownDriver
+	seats  map[driverKey]*seat
+	known  int          // of the seats
+	line   []*recording // those that wait for a group
+	groups int          // under way
+	idle   []*group     // are not
 
-	held    []*recording      // those that wait for a driver whom somebody else holds
-	busy    map[driverKey]int // whose they are
-	waiting bool              // somebody looks after them
+	held    []*recording // those that wait for a driver whom somebody else holds
+	waiting bool         // somebody looks after them
+}
+
+// group is room for the calls that share a transaction, for one group after the other.
+type group struct {
+	list []*recording
+	judged
 }
 
 // RecordFixes implements [tracking.Store].
@@ -77,14 +97,17 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
-	r := &recording{
-		arrival: arrival{batch: rows.Batch(b)}, ctx: ctx, app: app, key: driverKey{n, b.DriverID},
-		until: time.Now().Add(s.opts.Timeout), done: make(chan struct{}),
-	}
+	r := recordings.Get().(*recording)
+	r.batch, r.ctx, r.app, r.key = rows.Batch(b), ctx, app, driverKey{n, b.DriverID}
+	r.until = time.Now().Add(s.opts.Timeout)
 	s.recorder.take(s, r)
 	select {
 	case <-r.done:
-		return r.out, r.err
+		out, err := r.out, r.err
+		out.Driver = out.Driver.Clone() // of what others know
+		*r = recording{done: r.done}
+		recordings.Put(r)
+		return out, err
 	case <-ctx.Done():
 		return tracking.Recorded{}, ctx.Err()
 	}
@@ -94,14 +117,33 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 func (g *recorder) take(s *Store, r *recording) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.busy[r.key] > 0 { // it would hold up its group as well
+	if r.seat = g.seats[r.key]; r.seat == nil {
+		if g.seats == nil {
+			g.seats = map[driverKey]*seat{}
+		}
+		r.seat = &seat{}
+		g.seats[r.key] = r.seat
+	}
+	r.seat.calls++
+	if r.seat.held > 0 { // it would hold up its group as well
 		g.hold(s, r)
 		return
 	}
 	g.line = append(g.line, r)
 	if g.groups < groupsAtOnce {
 		g.groups++
-		go g.run(s)
+		p := &group{}
+		if n := len(g.idle); n > 0 {
+			p, g.idle = g.idle[n-1], g.idle[:n-1]
+		}
+		go g.run(s, p)
+	}
+}
+
+// leave ends a call. The caller holds g.mu.
+func (g *recorder) leave(r *recording) {
+	if r.seat.calls--; r.seat.calls == 0 && r.seat.known == nil {
+		delete(g.seats, r.key)
 	}
 }
 
@@ -113,60 +155,54 @@ func (g *recorder) queue() int {
 }
 
 // run commits groups until nobody is in line.
-func (g *recorder) run(s *Store) {
-	for {
-		list := g.next()
-		if len(list) == 0 {
-			return
-		}
-		g.commit(s, list)
-		g.mu.Lock()
-		for _, r := range list {
-			delete(g.flying, r.key)
-		}
-		g.mu.Unlock()
+func (g *recorder) run(s *Store, p *group) {
+	for g.next(p) {
+		g.commit(s, p, p.list)
 		runtime.Gosched() // who was answered may have more to say: the next group is larger then
 	}
 }
 
 // next takes those who are in line, without those who have given up. For none it ends the group: whose
 // driver is in another one is taken when that has ended.
-func (g *recorder) next() (list []*recording) {
+func (g *recorder) next(p *group) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.flying == nil {
-		g.flying = map[driverKey]bool{}
-	}
+	clear(p.list)
+	p.list = p.list[:0]
 	fixes := 0
 	rest := g.line[:0]
 	for i, r := range g.line {
-		if len(list) == groupCalls || len(list) > 0 && fixes+len(r.batch.Fixes) > groupFixes {
+		if len(p.list) == groupCalls || len(p.list) > 0 && fixes+len(r.batch.Fixes) > groupFixes {
 			rest = append(rest, g.line[i:]...)
 			break
 		}
 		switch {
 		case r.ctx.Err() != nil:
-		case g.flying[r.key]:
+			g.leave(r)
+		case r.seat.flying > 0:
 			rest = append(rest, r)
 		default:
-			list = append(list, r)
+			p.list = append(p.list, r)
 			fixes += len(r.batch.Fixes)
 		}
 	}
-	for _, r := range list {
-		g.flying[r.key] = true
+	for _, r := range p.list {
+		r.seat.flying++
 	}
 	clear(g.line[len(rest):])
-	if g.line = rest; len(list) == 0 {
+	if g.line = rest; len(p.list) == 0 {
 		g.groups--
+		p.judged.clear(0)
+		g.idle = append(g.idle, p)
+		return false
 	}
-	return list
+	return true
 }
 
 // commit keeps the batches of a group and answers its calls; those whose driver somebody else holds
 // wait for him elsewhere.
-func (g *recorder) commit(s *Store, list []*recording) {
-	list, held := g.commitKnown(s, list)
+func (g *recorder) commit(s *Store, p *group, list []*recording) {
+	list, held := g.commitKnown(s, p, list)
 	if len(list) == 0 {
 		return
 	}
@@ -180,52 +216,58 @@ func (g *recorder) commit(s *Store, list []*recording) {
 		left, err = s.recordGroup(list, "")
 	}
 	if refused(err) && len(list) > 1 { // somebody's call is to blame, and the others need not suffer
-		for _, r := range list {
-			g.commit(s, []*recording{r})
+		for _, r := range slices.Clone(list) {
+			g.commit(s, p, []*recording{r})
 		}
 		return
 	}
-	if len(left) > 0 {
-		g.mu.Lock()
-		for _, r := range left {
-			g.hold(s, r)
-		}
-		g.mu.Unlock()
+	done := without(list, left)
+	g.mu.Lock()
+	g.land(done)
+	for _, r := range left {
+		r.seat.flying--
+		g.hold(s, r)
 	}
-	s.answer(list, left, err)
+	g.mu.Unlock()
+	s.answer(done, err)
+}
+
+// land ends calls of a group. The caller holds g.mu, and answers them then.
+func (g *recorder) land(list []*recording) {
+	for _, r := range list {
+		r.seat.flying--
+		g.leave(r)
+	}
 }
 
 // refused reports whether the server has refused a transaction for what it was told to do.
 func refused(err error) bool { return err != nil && !errors.Is(err, tracking.ErrUnavailable) }
 
-// answer ends the calls of a group but those that are left. What is kept is told, also for who has
-// gone.
-func (s *Store) answer(list, left []*recording, err error) {
-	waits := make(map[*recording]bool, len(left))
-	for _, r := range left {
-		waits[r] = true
+// without are the calls of a list but those that are left.
+func without(list, left []*recording) []*recording {
+	if len(left) == 0 {
+		return list
 	}
+	return slices.DeleteFunc(slices.Clone(list), func(r *recording) bool { return slices.Contains(left, r) })
+}
+
+// answer ends the wait of callers. What is kept is told, also for who has gone.
+func (s *Store) answer(list []*recording, err error) {
 	for _, r := range list {
-		if waits[r] {
-			continue
-		}
 		if err != nil {
 			r.out, r.err = tracking.Recorded{}, failure(r.ctx, err)
 		}
 		if r.err == nil && len(r.batch.Fixes) > 0 {
 			s.teller.tell(r.app, tracking.Subject{Kind: tracking.KindDriver, ID: string(r.key.id)})
 		}
-		close(r.done)
+		r.done <- struct{}{}
 	}
 }
 
 // hold puts a call aside until its driver is free. The caller holds g.mu.
 func (g *recorder) hold(s *Store, r *recording) {
-	if g.busy == nil {
-		g.busy = map[driverKey]int{}
-	}
 	g.held = append(g.held, r)
-	g.busy[r.key]++
+	r.seat.held++
 	if !g.waiting {
 		g.waiting = true
 		go g.retry(s)
@@ -283,18 +325,19 @@ func (g *recorder) retrySome(s *Store, list []*recording) {
 		}
 		tried, left, err = nil, nil, nil
 	}
+	done := without(tried, left)
 	g.mu.Lock()
-	for _, r := range slices.Concat(over, tried) {
-		if g.busy[r.key]--; g.busy[r.key] == 0 {
-			delete(g.busy, r.key)
-		}
+	for _, r := range slices.Concat(over, done) {
+		r.seat.held--
+		g.leave(r)
 	}
 	for _, r := range left {
+		r.seat.held--
 		g.hold(s, r)
 	}
 	g.mu.Unlock()
-	s.answer(tried, left, err)
-	s.answer(over, nil, errHeld)
+	s.answer(done, err)
+	s.answer(over, errHeld)
 }
 
 // errHeld is of a call that has waited for a row for too long.

@@ -14,48 +14,51 @@ import (
 // knownDrivers bounds what is remembered.
 const knownDrivers = 1 << 14
 
-// knownDriver is a driver as this process has left him.
-type knownDriver struct {
-	state *driverState
-	alone bool // nobody else has written to him from the time before that on
-}
-
 // learn remembers the drivers of a group that was read and committed, but those who were left.
 func (g *recorder) learn(list, left []*recording) {
-	waits := make(map[*recording]bool, len(left))
+	seen := make(map[*seat]bool, len(list))
 	for _, r := range left {
-		waits[r] = true
+		seen[r.seat] = true
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	seen := make(map[driverKey]bool, len(list))
 	for _, r := range list {
 		if r.driver == nil {
-			delete(g.known, r.key)
+			g.lose(r.seat)
 		}
-		if waits[r] || r.driver == nil || seen[r.key] {
+		if r.driver == nil || seen[r.seat] {
 			continue
 		}
-		seen[r.key] = true
-		old, ok := g.known[r.key]
+		seen[r.seat] = true
+		old := r.seat.known
 		// Who has been read was as he is known, or is new here.
-		alone := !ok || old.state.number == r.driver.number && old.state.stamp == r.driver.stamp-1
-		g.know(r.key, knownDriver{r.driver, alone})
+		r.seat.alone = old == nil || old.number == r.driver.number && old.stamp == r.driver.stamp-1
+		g.know(r.seat, r.driver)
 	}
 }
 
 // know remembers a driver. The caller holds g.mu.
-func (g *recorder) know(key driverKey, k knownDriver) {
-	if g.known == nil {
-		g.known = map[driverKey]knownDriver{}
+func (g *recorder) know(s *seat, d *driverState) {
+	if s.known == nil {
+		g.known++
 	}
-	if _, ok := g.known[key]; !ok && len(g.known) >= knownDrivers {
-		for other := range g.known { // any
-			delete(g.known, other)
+	for key, other := range g.seats { // any
+		if g.known <= knownDrivers {
 			break
 		}
+		if g.lose(other); other.calls == 0 {
+			delete(g.seats, key)
+		}
 	}
-	g.known[key] = k
+	s.known = d
+}
+
+// lose forgets a driver. The caller holds g.mu.
+func (g *recorder) lose(s *seat) {
+	if s.known != nil {
+		s.known = nil
+		g.known--
+	}
 }
 
 // forget forgets the drivers of calls of which nobody knows what came.
@@ -63,28 +66,26 @@ func (g *recorder) forget(list []*recording) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, r := range list {
-		delete(g.known, r.key)
+		g.lose(r.seat)
 	}
 }
 
 // commitKnown keeps the batches for drivers who are as they are known, and answers their calls. It
 // returns the others, and whether some have been waited for in vain.
-func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, held bool) {
-	k := g.judgeKnown(list)
+func (g *recorder) commitKnown(s *Store, p *group, list []*recording) (rest []*recording, held bool) {
+	k := &p.judged
+	k.judge(g, list)
 	if 2*len(k.calls) < len(list) { // it would be a third round trip for most
 		return list, false
 	}
 	missed, err := s.moveKnown(k)
+	done, rest := k.calls, k.rest
 	if err != nil {
-		g.forget(k.calls)
+		g.forget(done)
 		if held := code(err) == codeLockTimeout; held || refused(err) {
 			return list, held
 		}
-		s.answer(k.calls, nil, err)
-		return k.rest, false
-	}
-	done, rest := k.calls, k.rest
-	if len(missed) > 0 {
+	} else if len(missed) > 0 {
 		done = nil
 		for _, r := range k.calls {
 			if missed[driverNumber{r.driver.app, r.driver.number}] {
@@ -95,71 +96,89 @@ func (g *recorder) commitKnown(s *Store, list []*recording) (rest []*recording, 
 		}
 	}
 	g.mu.Lock()
-	for _, d := range k.drivers {
-		alone := !missed[driverNumber{d.app, d.number}]
-		if alone {
-			d.stamp++
-		} // else it is known with the old stamp
-		g.know(driverKey{d.app, d.ID}, knownDriver{d, alone})
+	if err == nil {
+		k.learn(g, missed)
 	}
+	g.land(done)
 	g.mu.Unlock()
-	s.answer(done, nil, nil)
+	s.answer(done, err)
 	return rest, false
 }
 
 // judged are calls whose outcome is known if the drivers are.
 type judged struct {
 	calls   []*recording
-	drivers []*driverState // as of afterwards, but for the stamp
-	logs    map[*driverState]*fixLog
+	drivers []*fixing    // as of afterwards, but for the stamp
 	rest    []*recording // those about other drivers, or about what is to be read first
+
+	fixings []fixing // of the drivers
+	states  []driverState
 }
 
-// judgeKnown applies the rule for the drivers who are known.
-func (g *recorder) judgeKnown(list []*recording) judged {
-	k := judged{logs: map[*driverState]*fixLog{}}
-	of := make(map[driverKey]*driverState, len(list))
-	failed := map[driverKey]bool{}
+// judge applies the rule for the drivers who are known.
+func (k *judged) judge(g *recorder, list []*recording) {
+	k.clear(len(list))
 	g.mu.Lock()
 	for _, r := range list {
-		if k, ok := g.known[r.key]; ok && k.alone && of[r.key] == nil {
-			d := *k.state
-			of[r.key] = &d
+		if known := r.seat.known; known != nil && r.seat.alone && r.seat.judged == nil {
+			k.states = append(k.states, *known)
+			k.fixings = append(k.fixings, fixing{driverState: &k.states[len(k.states)-1], log: newFixLog()})
+			r.seat.judged = &k.fixings[len(k.fixings)-1]
 		}
 	}
 	g.mu.Unlock()
 	for _, r := range list {
-		d := of[r.key]
-		if d == nil || failed[r.key] {
+		f := r.seat.judged
+		if f == nil || f.failed {
 			continue
 		}
-		if k.logs[d] == nil {
-			k.logs[d] = newFixLog()
-		}
-		r.driver = d
-		next, err := r.judge(k.logs[d])
-		if err != nil || next.forget != endless || len(next.marks) > 0 {
-			failed[r.key] = true
-			continue
-		}
-		k.logs[d] = next
+		r.driver = f.driverState
+		f.failed = r.judge(&f.log) != nil || f.log.forget != endless || len(f.log.marks) > 0
 	}
 	for _, r := range list {
-		d := of[r.key]
-		if d == nil || failed[r.key] {
+		f := r.seat.judged
+		if f == nil || f.failed {
 			k.rest = append(k.rest, r)
 			continue
 		}
 		k.calls = append(k.calls, r)
-		if !slices.Contains(k.drivers, d) {
-			k.drivers = append(k.drivers, d)
+		if f.seat == nil {
+			f.seat = r.seat
+			k.drivers = append(k.drivers, f)
 		}
 	}
+	for _, r := range list {
+		r.seat.judged = nil
+	}
 	// By the numbers of drivers in order, as every transaction locks them.
-	slices.SortFunc(k.drivers, func(a, b *driverState) int {
+	slices.SortFunc(k.drivers, func(a, b *fixing) int {
 		return cmp.Or(cmp.Compare(a.app, b.app), cmp.Compare(a.number, b.number))
 	})
-	return k
+}
+
+// clear makes room for so many calls.
+func (k *judged) clear(n int) {
+	clear(k.calls)
+	clear(k.rest)
+	clear(k.fixings)
+	clear(k.states)
+	k.calls, k.rest, k.drivers = k.calls[:0], k.rest[:0], k.drivers[:0]
+	k.fixings, k.states = slices.Grow(k.fixings[:0], n), slices.Grow(k.states[:0], n)
+}
+
+// learn remembers the drivers as of afterwards, but those who were missed: they are known as of
+// before. The caller holds the recorder's lock.
+func (k *judged) learn(g *recorder, missed map[driverNumber]bool) {
+	for _, f := range k.drivers {
+		s := f.seat
+		if s.alone = !missed[driverNumber{f.app, f.number}]; !s.alone {
+			continue
+		}
+		if f.stamp++; s.known == nil {
+			g.know(s, &driverState{})
+		}
+		*s.known = *f.driverState
+	}
 }
 
 // byKeys leaves but one plan for what comes next, if that names rows by their keys: from one to the other
@@ -199,7 +218,7 @@ WHERE (SELECT count(*) FROM moved) < cardinality($1::int[]) AND ((app, driver) I
 
 // moveKnown writes what is judged, and tells for whom it is not written. Who is held by somebody else is
 // waited for as by any group; then nothing is written.
-func (s *Store) moveKnown(k judged) (missed map[driverNumber]bool, err error) {
+func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 	if len(k.calls) == 0 {
 		return nil, nil
 	}
@@ -211,7 +230,7 @@ func (s *Store) moveKnown(k judged) (missed map[driverNumber]bool, err error) {
 	if marks := k.steps(); marks != nil {
 		args = append(args, marks)
 	} else {
-		_, fresh := freshValues(k.drivers, k.logs)
+		_, fresh := freshValues(k.drivers)
 		move, args = moveDrivers, append(args, fresh...)
 	}
 	err = s.call(context.Background(), func(ctx context.Context) error {
@@ -234,7 +253,7 @@ func (s *Store) moveKnown(k judged) (missed map[driverNumber]bool, err error) {
 func (k *judged) steps() []int16 {
 	marks := make([]int16, len(k.drivers))
 	for i, d := range k.drivers {
-		fresh := k.logs[d].fresh
+		fresh := d.log.fresh
 		if len(fresh) != 1 || fresh[0].Fix != d.Position.Fix {
 			return nil
 		}
