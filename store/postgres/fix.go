@@ -261,9 +261,10 @@ func (x *tx) putFixes(drivers []*fixing) {
 			markedTimes, marks = append(markedTimes, t), append(marks, int16(m))
 		}
 	}
-	if n, values := freshValues(drivers); n > 0 {
+	var put newFixColumns
+	if put.addFresh(drivers); put.apps.there > 0 {
 		x.updates()
-		x.queue(insertFixes, values...)
+		x.queue(insertFixes, plainValues(put.list())...)
 	}
 	if len(marks) > 0 {
 		x.by(ofFixes)
@@ -271,62 +272,13 @@ func (x *tx) putFixes(drivers []*fixing) {
 	}
 }
 
-// freshValues are the new fixes of the logs, as the columns of fixFields, and how many they are.
-func freshValues(drivers []*fixing) (n int, values []any) {
-	for _, d := range drivers {
-		n += len(d.log.fresh)
-	}
-	put := newFixColumnsOf(n)
-	for _, d := range drivers {
-		for i := range d.log.fresh {
-			f := &d.log.fresh[i]
-			put.add(d.app, d.number, int16(f.Mark), &f.Fix)
-		}
-	}
-	return n, put.values()
-}
-
-// newFixColumns are new rows of fixes as columns.
-type newFixColumns struct {
-	apps    []int32
-	drivers []int64
-	marks   []int16
-	fixColumns
-}
-
-// newFixColumnsOf has room for so many.
-func newFixColumnsOf(n int) *newFixColumns {
-	return &newFixColumns{make([]int32, 0, n), make([]int64, 0, n), make([]int16, 0, n), fixColumnsOf(n)}
-}
-
-func (c *newFixColumns) add(app int32, driver int64, mark int16, f *tracking.Fix) {
-	c.apps, c.drivers, c.marks = append(c.apps, app), append(c.drivers, driver), append(c.marks, mark)
-	c.fixColumns.add(f)
-}
-
-// values are those of fixFields.
-func (c *newFixColumns) values() []any {
-	return []any{
-		c.apps, c.drivers, c.time.values(), c.marks, c.trusted.values(), c.lng.values(), c.lat.values(), c.eventID.values(),
-		c.accuracy.values(), c.speed.values(), c.bearing.values(), c.battery.values(),
-	}
-}
-
 // fixColumns are fixes as columns. Those that may be missing are NULL then, all of them.
 type fixColumns struct {
-	time                              sparse[int64]
-	trusted                           sparse[bool]
-	lng, lat                          sparse[float64]
-	eventID                           sparse[string]
-	accuracy, speed, bearing, battery sparse[float64]
-}
-
-// fixColumnsOf has room for so many.
-func fixColumnsOf(n int) fixColumns {
-	return fixColumns{
-		sparseOf[int64](n), sparseOf[bool](n), sparseOf[float64](n), sparseOf[float64](n), sparseOf[string](n),
-		sparseOf[float64](n), sparseOf[float64](n), sparseOf[float64](n), sparseOf[float64](n),
-	}
+	time                              ints
+	trusted                           bools
+	lng, lat                          floats
+	eventID                           strs
+	accuracy, speed, bearing, battery floats
 }
 
 func (c *fixColumns) add(f *tracking.Fix) {
@@ -340,6 +292,37 @@ func (c *fixColumns) add(f *tracking.Fix) {
 	c.speed.add(f.Speed.Value, there && f.Speed.Known)
 	c.bearing.add(f.Bearing.Value, there && f.Bearing.Known)
 	c.battery.add(f.Battery.Value, there && f.Battery.Known)
+}
+
+// newFixColumns are new rows of fixes as columns.
+type newFixColumns struct {
+	apps, drivers, marks ints
+	fixColumns
+}
+
+func (c *newFixColumns) add(app int32, driver int64, mark int16, f *tracking.Fix) {
+	c.apps.add(int64(app), true)
+	c.drivers.add(driver, true)
+	c.marks.add(int64(mark), true)
+	c.fixColumns.add(f)
+}
+
+// addFresh adds the new fixes of the drivers.
+func (c *newFixColumns) addFresh(drivers []*fixing) {
+	for _, d := range drivers {
+		for i := range d.log.fresh {
+			f := &d.log.fresh[i]
+			c.add(d.app, d.number, int16(f.Mark), &f.Fix)
+		}
+	}
+}
+
+// list are those of fixFields.
+func (c *newFixColumns) list() []array {
+	return []array{
+		&c.apps, &c.drivers, &c.time, &c.marks, &c.trusted, &c.lng, &c.lat, &c.eventID, &c.accuracy, &c.speed, &c.bearing,
+		&c.battery,
+	}
 }
 
 const (
@@ -361,38 +344,53 @@ FROM ` + arrays(1, positionFields, positionTypes) + ` WHERE p.app = u.app AND p.
 func (x *tx) putPositions(drivers []*fixing) {
 	if len(drivers) > 0 {
 		x.updates()
-		x.queue(updatePositions, positionValues(drivers)...)
+		var at positionColumns
+		at.add(drivers)
+		x.queue(updatePositions, plainValues(at.list())...)
 		for _, d := range drivers {
 			d.stamp++
 		}
 	}
 }
 
-// positionValues are where drivers are now, as the columns of positionFields.
-func positionValues(drivers []*fixing) []any {
-	n := len(drivers)
-	apps, at := make([]int32, 0, n), fixColumnsOf(n)
-	numbers, heard, arrivals := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
-	unread, rewrites := make([]int64, 0, n), make([]int64, 0, n)
-	cells, oldest, seen := sparseOf[int64](n), sparseOf[int64](n), sparseOf[int64](n)
-	least, recent, tails := sparseOf[float64](n), sparseOf[float64](n), sparseOf[string](n)
+// positionColumns are where drivers are now, as columns.
+type positionColumns struct {
+	apps, numbers, cells, heard, oldest, seen ints
+	least, recent                             floats
+	arrivals, unread, rewrites                ints
+	tails                                     strs
+	fixColumns
+}
+
+func (c *positionColumns) add(drivers []*fixing) {
 	for _, d := range drivers {
 		p := &d.Position
-		cells.add(cellOf(p.Fix.LngLat), p.Located())
-		apps, numbers, heard = append(apps, d.app), append(numbers, d.number), append(heard, heardOf(&d.Driver))
-		oldest.addPointer(d.oldest)
-		seen.add(p.SeenAt.UnixMilli(), p.SeenAt.UnixMilli() != zeroMillis)
-		least.add(p.Skew.Least.Value, p.Skew.Least.Known)
-		recent.add(p.Skew.Recent.Value, p.Skew.Recent.Known)
-		arrivals, unread = append(arrivals, int64(p.Skew.Arrivals)), append(unread, int64(p.Unread))
-		rewrites = append(rewrites, int64(p.Rewrites))
-		tails.add(p.Tail, p.Tail != "")
-		at.add(&p.Fix)
+		c.apps.add(int64(d.app), true)
+		c.numbers.add(d.number, true)
+		c.cells.add(cellOf(p.Fix.LngLat), p.Located())
+		c.heard.add(heardOf(&d.Driver), true)
+		if d.oldest != nil {
+			c.oldest.add(*d.oldest, true)
+		} else {
+			c.oldest.add(0, false)
+		}
+		c.seen.add(p.SeenAt.UnixMilli(), p.SeenAt.UnixMilli() != zeroMillis)
+		c.least.add(p.Skew.Least.Value, p.Skew.Least.Known)
+		c.recent.add(p.Skew.Recent.Value, p.Skew.Recent.Known)
+		c.arrivals.add(int64(p.Skew.Arrivals), true)
+		c.unread.add(int64(p.Unread), true)
+		c.rewrites.add(int64(p.Rewrites), true)
+		c.tails.add(p.Tail, p.Tail != "")
+		c.fixColumns.add(&p.Fix)
 	}
-	return []any{
-		apps, numbers, cells.values(), heard, oldest.values(), seen.values(), least.values(), recent.values(), arrivals,
-		unread, rewrites, tails.values(), at.time.values(), at.lng.values(), at.lat.values(), at.eventID.values(),
-		at.accuracy.values(), at.speed.values(), at.bearing.values(), at.battery.values(), at.trusted.values(),
+}
+
+// list are those of positionFields.
+func (c *positionColumns) list() []array {
+	return []array{
+		&c.apps, &c.numbers, &c.cells, &c.heard, &c.oldest, &c.seen, &c.least, &c.recent, &c.arrivals, &c.unread,
+		&c.rewrites, &c.tails, &c.time, &c.lng, &c.lat, &c.eventID, &c.accuracy, &c.speed, &c.bearing, &c.battery,
+		&c.trusted,
 	}
 }
 

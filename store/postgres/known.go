@@ -113,6 +113,12 @@ type judged struct {
 
 	fixings []fixing // of the drivers
 	states  []driverState
+
+	at            positionColumns
+	stamps, marks ints
+	put           newFixColumns
+	arrays        []array // those of them that are sent
+	args          []any
 }
 
 // judge applies the rule for the drivers who are known.
@@ -222,17 +228,16 @@ func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 	if len(k.calls) == 0 {
 		return nil, nil
 	}
-	stamps := make([]int64, len(k.drivers))
-	for i, d := range k.drivers {
-		stamps[i] = d.stamp
+	move := k.columns()
+	args := k.args[:0]
+	for _, c := range k.arrays {
+		if s.prepares {
+			args = append(args, c)
+		} else {
+			args = append(args, c.plain())
+		}
 	}
-	move, args := stepDrivers, append(positionValues(k.drivers), stamps)
-	if marks := k.steps(); marks != nil {
-		args = append(args, marks)
-	} else {
-		_, fresh := freshValues(k.drivers)
-		move, args = moveDrivers, append(args, fresh...)
-	}
+	k.args = args
 	err = s.call(context.Background(), func(ctx context.Context) error {
 		return s.once(ctx, beginGroup, func(_ context.Context, x *tx) error {
 			missed = nil
@@ -249,15 +254,27 @@ func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 	return missed, err
 }
 
-// steps are the marks of the drivers' fixes, if each driver has one new fix and is there now; else nil.
-func (k *judged) steps() []int16 {
-	marks := make([]int16, len(k.drivers))
-	for i, d := range k.drivers {
-		fresh := d.log.fresh
-		if len(fresh) != 1 || fresh[0].Fix != d.Position.Fix {
-			return nil
-		}
-		marks[i] = int16(fresh[0].Mark)
+// columns fills the arrays of what is to be written, and is the statement for them.
+func (k *judged) columns() string {
+	for _, c := range k.arrays {
+		c.reset()
 	}
-	return marks
+	k.at.add(k.drivers)
+	steps := true
+	for _, d := range k.drivers {
+		k.stamps.add(d.stamp, true)
+		fresh := d.log.fresh
+		steps = steps && len(fresh) == 1 && fresh[0].Fix == d.Position.Fix
+	}
+	k.arrays = append(append(k.arrays[:0], k.at.list()...), &k.stamps)
+	if !steps {
+		k.put.addFresh(k.drivers)
+		k.arrays = append(k.arrays, k.put.list()...)
+		return moveDrivers
+	}
+	for _, d := range k.drivers {
+		k.marks.add(int64(d.log.fresh[0].Mark), true)
+	}
+	k.arrays = append(k.arrays, &k.marks)
+	return stepDrivers
 }

@@ -235,6 +235,8 @@ type base struct {
 	mine   bool   // the pool was opened here
 	quoted string // the schema's name in a statement
 
+	prepares bool // the server has told of what type parameters are, before any is sent
+
 	// life is held by each call, and taken by Close.
 	life    sync.RWMutex
 	closed  bool
@@ -308,6 +310,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, opts *Options) (*Store, error)
 
 func newStore(pool *pgxpool.Pool, o Options) *Store {
 	s := &Store{base: &base{opts: o, pool: pool, quoted: pgx.Identifier{o.Schema}.Sanitize()}}
+	switch pool.Config().ConnConfig.DefaultQueryExecMode {
+	case pgx.QueryExecModeCacheStatement, pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec:
+		s.prepares = true
+	}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	return s
 }

@@ -333,7 +333,7 @@ func (y *restorer) fixes(ctx context.Context, list []tracking.FixRow) error {
 	if err != nil {
 		return err
 	}
-	put := newFixColumnsOf(len(list))
+	var put newFixColumns
 	last, oldest := map[int64]int64{}, map[int64]int64{}
 	for _, o := range found {
 		if o.lastFix != nil {
@@ -354,7 +354,7 @@ func (y *restorer) fixes(ctx context.Context, list []tracking.FixRow) error {
 		}
 		put.add(y.app, n, mark, &f.Fix)
 	}
-	y.queue(insertFixes, put.values()...)
+	y.queue(insertFixes, plainValues(put.list())...)
 	for n, t := range oldest {
 		y.queue(raiseOldest, y.app, n, t)
 	}

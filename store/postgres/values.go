@@ -274,59 +274,118 @@ func arrayValues(names, types string) string {
 	return strings.Join(list, ", ")
 }
 
-// sparse is a column some of whose values may be missing. As all are there mostly, or none is, it
-// spares to send pointers, which are slow to encode, and NULLs.
-type sparse[T any] struct {
-	room    int
-	none    int // how many are missing before the first that is there
-	list    []T
-	missing []int // the places of those that are
+// elements are the array of a parameter some of which may be missing: NULL where all are. They
+// are of pgtype, and handed out by pointers, so that none needs memory of its own to be sent.
+type elements[T any] struct {
+	list  []T
+	there int // how many are
+	size  [1]pgtype.ArrayDimension
 }
 
-// sparseOf has room for so many.
-func sparseOf[T any](n int) sparse[T] { return sparse[T]{room: n} }
+type (
+	ints   struct{ elements[pgtype.Int8] }
+	floats struct{ elements[pgtype.Float8] }
+	bools  struct{ elements[pgtype.Bool] }
+	strs   struct{ elements[pgtype.Text] }
+)
 
-func (c *sparse[T]) add(v T, there bool) {
-	switch {
-	case c.list != nil:
-	case !there:
-		c.none++
-		return
-	default:
-		c.list = make([]T, c.none, max(c.room, c.none+1))
-		for i := range c.none {
-			c.missing = append(c.missing, i)
+func (c *ints) add(v int64, there bool)     { c.put(pgtype.Int8{Int64: v, Valid: there}, there) }
+func (c *floats) add(v float64, there bool) { c.put(pgtype.Float8{Float64: v, Valid: there}, there) }
+func (c *bools) add(v, there bool)          { c.put(pgtype.Bool{Bool: v, Valid: there}, there) }
+func (c *strs) add(v string, there bool)    { c.put(pgtype.Text{String: v, Valid: there}, there) }
+
+func (c *elements[T]) put(v T, there bool) {
+	if c.list = append(c.list, v); there {
+		c.there++
+	}
+}
+
+// reset empties the column for others of about as many elements.
+func (c *elements[T]) reset() {
+	clear(c.list)
+	c.list, c.there = c.list[:0], 0
+}
+
+// Dimensions implements [pgtype.ArrayGetter].
+func (c *elements[T]) Dimensions() []pgtype.ArrayDimension {
+	if c.there == 0 {
+		return nil
+	}
+	c.size[0] = pgtype.ArrayDimension{Length: int32(len(c.list)), LowerBound: 1}
+	return c.size[:]
+}
+
+// Index implements [pgtype.ArrayGetter].
+func (c *elements[T]) Index(i int) any { return &c.list[i] }
+
+// IndexType implements [pgtype.ArrayGetter].
+func (c *elements[T]) IndexType() any { return new(T) }
+
+// array is a column.
+type array interface {
+	pgtype.ArrayGetter
+	plain() any
+	reset()
+}
+
+func (c *ints) plain() any {
+	return plain(len(c.list), func(i int) *int64 { return given(&c.list[i].Int64, c.list[i].Valid) })
+}
+
+func (c *floats) plain() any {
+	return plain(len(c.list), func(i int) *float64 { return given(&c.list[i].Float64, c.list[i].Valid) })
+}
+
+func (c *bools) plain() any {
+	return plain(len(c.list), func(i int) *bool { return given(&c.list[i].Bool, c.list[i].Valid) })
+}
+
+func (c *strs) plain() any {
+	return plain(len(c.list), func(i int) *string { return given(&c.list[i].String, c.list[i].Valid) })
+}
+
+// given is v, or nil where it is not there.
+func given[T any](v *T, there bool) *T {
+	if !there {
+		return nil
+	}
+	return v
+}
+
+// plain are n elements as an array that can be sent by any means; nil stands for one that is missing,
+// and NULL for all of them. As all are there mostly, or none is, it spares to send pointers, which are
+// slow to encode.
+func plain[T any](n int, at func(i int) *T) any {
+	missing := 0
+	for i := range n {
+		if at(i) == nil {
+			missing++
 		}
 	}
-	if !there {
-		var none T
-		c.missing, v = append(c.missing, len(c.list)), none
+	switch missing {
+	case n:
+		return []T(nil)
+	case 0:
+		list := make([]T, n)
+		for i := range list {
+			list[i] = *at(i)
+		}
+		return list
 	}
-	c.list = append(c.list, v)
-}
-
-func (c *sparse[T]) addPointer(v *T) {
-	if v == nil {
-		var none T
-		c.add(none, false)
-		return
-	}
-	c.add(*v, true)
-}
-
-// values are the column as the array of a parameter: NULL where all are missing.
-func (c *sparse[T]) values() any {
-	if len(c.missing) == 0 {
-		return c.list
-	}
-	list := make([]*T, len(c.list))
-	for i := range c.list {
-		list[i] = &c.list[i]
-	}
-	for _, i := range c.missing {
-		list[i] = nil
+	list := make([]*T, n)
+	for i := range list {
+		list[i] = at(i)
 	}
 	return list
+}
+
+// plainValues are columns that can be sent by any means.
+func plainValues(list []array) []any {
+	values := make([]any, len(list))
+	for i, c := range list {
+		values[i] = c.plain()
+	}
+	return values
 }
 
 // columns turns rows into an array for each column.
@@ -366,11 +425,7 @@ func column[T any](rows [][]any, i int) []T {
 }
 
 func sparseColumn[T any](rows [][]any, i int) any {
-	c := sparseOf[T](len(rows))
-	for _, row := range rows {
-		c.addPointer(row[i].(*T))
-	}
-	return c.values()
+	return plain(len(rows), func(n int) *T { return rows[n][i].(*T) })
 }
 
 func bytesColumn(rows [][]any, i int) [][]byte {
