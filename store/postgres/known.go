@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"slices"
+
+	"github.com/jackc/pgx/v5"
 )
 
 // Most fixes come to a process that has written the driver's last ones as well, and are newer than
@@ -205,7 +207,7 @@ WITH moved AS (
 kept AS (
 	INSERT INTO tracking.fixes (` + fixFields + `)
 	SELECT * FROM ` + arrays(23, fixFields, fixTypes) + `
-	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)` + selectMissed
+	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)` + selectMoved
 
 // stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now.
 var stepDrivers = `
@@ -215,12 +217,22 @@ WITH moved AS (
 	WHERE p.app = u.app AND p.driver = u.driver AND p.stamp = u.stamp
 	RETURNING p.app, p.driver, u.time, u.mark, u.trusted, u.lng, u.lat, u.event_id, u.accuracy, u.speed, u.bearing,
 		u.battery),
-kept AS (INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM moved)` + selectMissed
+kept AS (INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM moved)` + selectMoved
 
-// selectMissed lists those who are not moved. Mostly all are, which needs no look at any.
-const selectMissed = `
-SELECT app, driver FROM (SELECT unnest($1::int[]) AS app, unnest($2::bigint[]) AS driver) u
-WHERE (SELECT count(*) FROM moved) < cardinality($1::int[]) AND ((app, driver) IN (SELECT app, driver FROM moved)) IS NOT TRUE`
+// selectMoved lists who is moved where these are not all. Mostly they are.
+const selectMoved = `
+SELECT array_agg(app), array_agg(driver) FROM moved HAVING count(*) < cardinality($1::int[])`
+
+// movedDrivers is the row of selectMoved.
+type movedDrivers struct {
+	apps    []int32
+	numbers []int64
+}
+
+func scanMoved(row pgx.CollectableRow) (m movedDrivers, err error) {
+	err = row.Scan(&m.apps, &m.numbers)
+	return m, err
+}
 
 // moveKnown writes what is judged, and tells for whom it is not written. Who is held by somebody else is
 // waited for as by any group; then nothing is written.
@@ -229,6 +241,7 @@ func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 		return nil, nil
 	}
 	move := k.columns()
+	k.at.apps.room = len(k.arrays) * (32 + 12*len(k.drivers))
 	args := k.args[:0]
 	for _, c := range k.arrays {
 		if s.prepares {
@@ -238,20 +251,25 @@ func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 		}
 	}
 	k.args = args
+	var moved []movedDrivers
 	err = s.call(context.Background(), func(ctx context.Context) error {
 		return s.once(ctx, beginGroup, func(_ context.Context, x *tx) error {
-			missed = nil
 			x.queue(byKeys)
-			queueEach(x, func(n driverNumber) {
-				if missed == nil {
-					missed = map[driverNumber]bool{}
-				}
-				missed[n] = true
-			}, scanNumber, move, args...)
+			queueRows(x, &moved, scanMoved, move, args...)
 			return nil
 		})
 	})
-	return missed, err
+	if err != nil || len(moved) == 0 {
+		return nil, err
+	}
+	missed = make(map[driverNumber]bool, len(k.drivers))
+	for _, d := range k.drivers {
+		missed[driverNumber{d.app, d.number}] = true
+	}
+	for i, app := range moved[0].apps {
+		delete(missed, driverNumber{app, moved[0].numbers[i]})
+	}
+	return missed, nil
 }
 
 // columns fills the arrays of what is to be written, and is the statement for them.

@@ -280,6 +280,10 @@ func Open(ctx context.Context, url string, opts *Options) (*Store, error) {
 		set("jit", "off")
 		set("plan_cache_mode", "force_custom_plan")
 	}
+	config.AfterConnect = func(_ context.Context, c *pgx.Conn) error {
+		takeShortWays(c.TypeMap())
+		return nil
+	}
 	pool, err := pgxpool.NewWithConfig(ctx, config)
 	if err != nil {
 		return nil, &OpenError{Schema: o.Schema, Err: err}
