@@ -88,6 +88,19 @@ func (c *cutter) decide(pid int32) (how cut, yes bool) {
 	return how, true
 }
 
+// tally wants some cuts in each way. A store may be at work yet.
+func (c *cutter) tally(t *testing.T) {
+	t.Helper()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.Logf("%d cuts before, %d during, %d after a commit", c.cuts[cutBefore], c.cuts[cutDuring], c.cuts[cutAfter])
+	for how, n := range c.cuts {
+		if n == 0 {
+			t.Errorf("no connection was cut in way %d", how)
+		}
+	}
+}
+
 // rest has nothing cut for a while.
 func (c *cutter) rest(off bool) {
 	c.mu.Lock()
@@ -263,13 +276,8 @@ func TestCutConnections(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d cuts before, %d during, %d after a commit; of %d calls whose outcome was unknown %d were done",
-		c.cuts[cutBefore], c.cuts[cutDuring], c.cuts[cutAfter], unknown, done)
-	for how, n := range c.cuts {
-		if n == 0 {
-			t.Errorf("no connection was cut in way %d", how)
-		}
-	}
+	c.tally(t)
+	t.Logf("of %d calls whose outcome was unknown %d were done", unknown, done)
 	if done == 0 || done == unknown {
 		t.Errorf("of %d unknown calls %d were done; want some of both kinds", unknown, done)
 	}
@@ -289,12 +297,7 @@ func TestCutHistories(t *testing.T) {
 			Through: cutOff(t, c, through), Direct: direct(t), Settle: func() { c.settle(t, beside) },
 		}
 	})
-	t.Logf("%d cuts before, %d during, %d after a commit", c.cuts[cutBefore], c.cuts[cutDuring], c.cuts[cutAfter])
-	for how, n := range c.cuts {
-		if n == 0 {
-			t.Errorf("no connection was cut in way %d", how)
-		}
-	}
+	c.tally(t)
 }
 
 // cutOff opens a store behind a cutter, which reads COMMIT on the way.
