@@ -678,7 +678,13 @@ func (c *core) mac(ctx context.Context, parts ...string) (string, error) {
 // secret is what hashes are keyed with. To key one takes longer than to hash a text.
 type secret struct {
 	key  []byte
-	macs sync.Pool // of hash.Hash, keyed
+	macs sync.Pool // of *keyedHash
+}
+
+// keyedHash is a hash that is keyed, and room for what it hashes.
+type keyedHash struct {
+	hash.Hash
+	text []byte
 }
 
 func (c *core) sum(ctx context.Context, parts ...string) (Hash, error) {
@@ -691,20 +697,21 @@ func (c *core) sum(ctx context.Context, parts ...string) (Hash, error) {
 		s = &secret{key: key}
 		c.secret.Store(s)
 	}
-	m, keyed := s.macs.Get().(hash.Hash)
-	if keyed {
+	m, ok := s.macs.Get().(*keyedHash)
+	if ok {
 		m.Reset()
 	} else {
-		m = hmac.New(sha256.New, s.key)
+		m = &keyedHash{Hash: hmac.New(sha256.New, s.key)}
 	}
 	defer s.macs.Put(m)
-	var n [8]byte
+	m.text = m.text[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
-		m.Write(n[:])
-		io.WriteString(m, p)
+		m.text = binary.BigEndian.AppendUint64(m.text, uint64(len(p)))
+		m.text = append(m.text, p...)
 	}
-	return Hash(m.Sum(nil)), nil
+	m.Write(m.text)
+	m.text = m.Sum(m.text[:0])
+	return Hash(m.text), nil
 }
 
 // DeriveKey derives a key of 32 bytes for a purpose of the caller's from the secret: the same each

@@ -2581,6 +2581,9 @@ func (s *Service) endSilence(ctx context.Context, cs *Changeset) (back bool, err
 
 // lock takes the locks of these things of the application.
 func (s *Service) lock(ctx context.Context, subjects ...Subject) (release func(), err error) {
+	if len(subjects) == 0 {
+		return func() {}, nil
+	}
 	names := make([]appSubject, 0, len(subjects))
 	for _, of := range subjects {
 		names = append(names, appSubject{s.app, of})
@@ -2664,9 +2667,10 @@ func stepBefore(now time.Time, steps ...time.Time) time.Time {
 // idSource makes ids that sort by age: 48 bits of milliseconds and 80 random bits in base 32, lower
 // case. Within a millisecond each is greater than the one before.
 type idSource struct {
-	mu   sync.Mutex
-	rand io.Reader
-	last [16]byte
+	mu    sync.Mutex
+	rand  io.Reader
+	last  [16]byte
+	drawn [10]byte // what was read last; here, as what is read into goes to the heap
 }
 
 const idDigits = "0123456789abcdefghjkmnpqrstvwxyz" // Crockford's base 32
@@ -2685,7 +2689,8 @@ func (s *idSource) next(now time.Time) string {
 			}
 		}
 	} else {
-		s.read(b[6:])
+		s.read(s.drawn[:])
+		copy(b[6:], s.drawn[:])
 		b[6] &= 0x7f // room to count up
 	}
 	s.last = b

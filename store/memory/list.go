@@ -1,6 +1,9 @@
 package memory
 
-import "sort"
+import (
+	"slices"
+	"sort"
+)
 
 // chunkSize is the most elements that a chunk of a list holds.
 const chunkSize = 512
@@ -12,7 +15,8 @@ const chunkSize = 512
 // The order is a function given with each call; it must always be the same one, and what it looks
 // at must not change while an element is in the list.
 type list[T any] struct {
-	chunks [][]T // none is empty
+	chunks [][]T  // none is empty
+	one    [1][]T // where chunks is kept of a list that has had no more: most are short, and many
 	n      int
 }
 
@@ -23,7 +27,7 @@ func (l *list[T]) len() int { return l.n }
 func (l *list[T]) insert(v T, compare func(a, b T) int) {
 	l.n++
 	if len(l.chunks) == 0 {
-		l.chunks = [][]T{{v}}
+		l.put(0, []T{v})
 		return
 	}
 	c := len(l.chunks) - 1
@@ -33,16 +37,15 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 			return
 		}
 		// Of many the next is as long as it will be: to grow would take as much again, and a third more.
-		l.chunks = append(l.chunks, append(make([]T, 0, min(chunkSize, max(64, l.n/8))), v))
+		l.put(c+1, append(make([]T, 0, min(chunkSize, max(64, l.n/8))), v))
 		return
 	}
 	c, i := l.find(v, compare)
 	chunk := l.chunks[c]
 	if len(chunk) == chunkSize {
 		left, right := chunk[:chunkSize/2:chunkSize/2], append([]T(nil), chunk[chunkSize/2:]...)
-		l.chunks = append(l.chunks, nil)
-		copy(l.chunks[c+1:], l.chunks[c:])
-		l.chunks[c], l.chunks[c+1] = append([]T(nil), left...), right
+		l.chunks[c] = append([]T(nil), left...)
+		l.put(c+1, right)
 		if i > chunkSize/2 {
 			c, i = c+1, i-chunkSize/2
 		}
@@ -53,6 +56,17 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 	copy(chunk[i+1:], chunk[i:])
 	chunk[i] = v
 	l.chunks[c] = chunk
+}
+
+// put inserts a chunk.
+func (l *list[T]) put(c int, chunk []T) {
+	if cap(l.chunks) == 0 {
+		l.chunks = l.one[:0]
+	}
+	l.chunks = slices.Insert(l.chunks, c, chunk)
+	if len(l.chunks) > 1 {
+		l.one[0] = nil // let go of it: they are elsewhere
+	}
 }
 
 // remove takes out the element that is equal to v in order, and reports whether there was one.

@@ -16,6 +16,7 @@ package rows
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -53,10 +54,12 @@ func UniqueConflict(kind tracking.SubjectKind, unique string) error {
 // ErrClosed is the error of calls after Close.
 var ErrClosed = &tracking.Error{Code: tracking.ErrUnavailable, Message: "The store is closed."}
 
-// Seen finds values that a changeset has twice. One of at most one row allocates nothing.
+// Seen finds values that a changeset has twice. One of a few rows allocates nothing.
 type Seen[V comparable] struct {
-	n    int
-	seen map[V]struct{}
+	n     int
+	first [4]V
+	few   int // of first are taken
+	seen  map[V]struct{}
 }
 
 // SeenOf is for so many rows.
@@ -66,6 +69,14 @@ func SeenOf[V comparable](rows int) Seen[V] { return Seen[V]{n: rows} }
 func (s *Seen[V]) Before(v V) bool {
 	if s.n < 2 {
 		return false
+	}
+	if s.n <= len(s.first) {
+		before := slices.Contains(s.first[:s.few], v)
+		if !before {
+			s.first[s.few] = v
+			s.few++
+		}
+		return before
 	}
 	if s.seen == nil {
 		s.seen = make(map[V]struct{}, s.n)
