@@ -318,7 +318,7 @@ type request struct {
 	w     http.ResponseWriter
 	id    string
 	route *route
-	path  map[string]string // by the names in the route's pattern
+	path  pathValues
 	query strict.Query
 
 	svc     *tracking.Service // for the caller's application, in the caller's name
@@ -331,8 +331,8 @@ type request struct {
 	headers []string          // of the answer
 }
 
-func (r *request) taskID() tracking.TaskID { return tracking.TaskID(r.path["task_id"]) }
-func (r *request) tripID() tracking.TripID { return tracking.TripID(r.path["trip_id"]) }
+func (r *request) taskID() tracking.TaskID { return tracking.TaskID(r.path.of("task_id")) }
+func (r *request) tripID() tracking.TripID { return tracking.TripID(r.path.of("trip_id")) }
 
 // ServeHTTP answers one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {

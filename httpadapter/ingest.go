@@ -21,7 +21,7 @@ var errNoIngest = &tracking.Error{
 // or unpacked, is refused: an app sends the head of its queue until that is taken. What cannot be
 // read is counted on the driver's record, and logged without its content.
 func (h *Handler) ingest(r *request) (answer, error) {
-	token, profile := strings.CutSuffix(r.path["token"], profileSuffix)
+	token, profile := strings.CutSuffix(r.path.of("token"), profileSuffix)
 	app, d, err := h.phoneOf(r, token)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // trackPage shows what the holder of a tracking link may see.
 func (h *Handler) trackPage(r *request) (answer, error) {
-	v, err := r.svc.Tracking(r.Context(), r.path["token"])
+	v, err := r.svc.Tracking(r.Context(), r.path.of("token"))
 	if err != nil {
 		return nil, err
 	}
@@ -19,7 +19,7 @@ func (h *Handler) trackPage(r *request) (answer, error) {
 		return nil, err
 	}
 	site := h.site(v.App).For(v.OrderID, string(v.TaskID))
-	page, err := h.fronts.Tracking(site, r.path["token"], state, r.Header.Get("Accept-Language"), h.now())
+	page, err := h.fronts.Tracking(site, r.path.of("token"), state, r.Header.Get("Accept-Language"), h.now())
 	return htmlPage(page), err
 }
 
@@ -83,12 +83,12 @@ func (s served) write(h *Handler, w *recorder, r *request) error {
 }
 
 func (h *Handler) asset(r *request) (answer, error) {
-	return served(func(w http.ResponseWriter, hr *http.Request) { h.fronts.ServeAsset(w, hr, r.path["file"]) }), nil
+	return served(func(w http.ResponseWriter, hr *http.Request) { h.fronts.ServeAsset(w, hr, r.path.of("file")) }), nil
 }
 
 // baseMap serves a map of streets that a Site has.
 func (h *Handler) baseMap(r *request) (answer, error) {
-	m, ok := h.maps[r.path["file"]]
+	m, ok := h.maps[r.path.of("file")]
 	if !ok {
 		return nil, errNoPath
 	}

@@ -18,7 +18,7 @@ var errPictureType = &tracking.Error{
 
 // driverAddProof keeps a picture, without what is not the picture. What it is says its content.
 func (h *Handler) driverAddProof(r *request) (answer, error) {
-	kind := tracking.ProofKind(r.path["kind"])
+	kind := tracking.ProofKind(r.path.of("kind"))
 	if kind != tracking.ProofPhoto && kind != tracking.ProofSignature {
 		return nil, &tracking.Error{
 			Code: tracking.ErrInvalid, Field: "kind", Message: "The kind of a proof must be photo or signature.",
@@ -92,12 +92,12 @@ func (h *Handler) driverGetProof(r *request) (answer, error) {
 
 // trackPhoto shows a photo of a task to the holder of its link, where the site allows that.
 func (h *Handler) trackPhoto(r *request) (answer, error) {
-	v, err := r.svc.Tracking(r.Context(), r.path["token"])
+	v, err := r.svc.Tracking(r.Context(), r.path.of("token"))
 	if err != nil {
 		return nil, err
 	}
-	if id := r.path["id"]; slices.Contains(h.view(v).Photos, id) {
-		p, data, err := r.svc.TrackingPhoto(r.Context(), r.path["token"], id)
+	if id := r.path.of("id"); slices.Contains(h.view(v).Photos, id) {
+		p, data, err := r.svc.TrackingPhoto(r.Context(), r.path.of("token"), id)
 		return file{p, data, "inline"}, err
 	}
 	return nil, &tracking.Error{Code: tracking.ErrNotFound, Message: "There is no such photo."}

@@ -267,7 +267,7 @@ func (h *Handler) segments(r *request) []string {
 }
 
 // match compares a path's segments, and returns what stands for the names in braces.
-func (rt *route) match(segments []string) (values map[string]string, ok bool) {
+func (rt *route) match(segments []string) (values pathValues, ok bool) {
 	for i, want := range rt.segments {
 		if !strings.HasPrefix(want, "{") {
 			if segments[i] != want {
@@ -278,10 +278,23 @@ func (rt *route) match(segments []string) (values map[string]string, ok bool) {
 		if segments[i] == "" {
 			return nil, false
 		}
-		if values == nil {
-			values = map[string]string{}
-		}
-		values[want[1:len(want)-1]] = segments[i]
+		values = append(values, pathValue{want[1 : len(want)-1], segments[i]})
 	}
 	return values, true
+}
+
+// pathValues are what stands in a path for the names in its pattern. A map would take ten times the
+// memory for as long as a stream is open.
+type (
+	pathValues []pathValue
+	pathValue  struct{ name, value string }
+)
+
+func (p pathValues) of(name string) string {
+	for _, v := range p {
+		if v.name == name {
+			return v.value
+		}
+	}
+	return ""
 }

@@ -16,7 +16,7 @@ import (
 )
 
 func (h *Handler) trackState(r *request) (answer, error) {
-	v, err := r.svc.Tracking(r.Context(), r.path["token"])
+	v, err := r.svc.Tracking(r.Context(), r.path.of("token"))
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ type customerNote struct {
 
 // trackNote tells the driver. The answer repeats nothing: the state of the link shows the note.
 func (h *Handler) trackNote(r *request, b customerNote) (answer, error) {
-	if err := r.svc.NoteFromCustomer(r.Context(), r.path["token"], b.Text); err != nil {
+	if err := r.svc.NoteFromCustomer(r.Context(), r.path.of("token"), b.Text); err != nil {
 		return nil, err
 	}
 	return ok("Note sent", nil)
@@ -41,13 +41,13 @@ func (h *Handler) trackNote(r *request, b customerNote) (answer, error) {
 // when all is over already, at which browsers do not connect again.
 func (h *Handler) trackLive(r *request) (answer, error) {
 	if r.Method == http.MethodHead {
-		v, err := r.svc.Tracking(r.Context(), r.path["token"])
+		v, err := r.svc.Tracking(r.Context(), r.path.of("token"))
 		if err != nil {
 			return nil, err
 		}
 		return stream{over: v.Ended}, nil
 	}
-	f, leave, err := h.feeds.join(h.svc, r.path["token"], h.opts.MaxStreams, h.view)
+	f, leave, err := h.feeds.join(h.svc, r.path.of("token"), h.opts.MaxStreams, h.view)
 	if err != nil {
 		return nil, err
 	}
