@@ -461,6 +461,7 @@ type TaskFilter struct {
 	Properties     map[string]string // all of these, exactly
 	Sort           TaskSort          // "": by creation; in a Service as Order says
 	After          *TaskMark         // only what comes behind it; not together with a page
+	Into           []Task            // memory that a store may put the list into, over whatever is there
 }
 
 // Order is the order of a Service's list: the Sort, else by window where windows are asked for, else

@@ -31,12 +31,18 @@ func (p packedTask) task() (t tracking.Task) {
 	return t
 }
 
-// unpacked are the tasks of a page.
-func unpacked(page []packedTask) []tracking.Task {
+// unpacked are the tasks of a page, in memory that the caller may have for them.
+func unpacked(page []packedTask, into []tracking.Task) []tracking.Task {
 	if len(page) == 0 {
 		return nil
 	}
-	list := make([]tracking.Task, len(page)) // unpacked in place: a task is a kilobyte to copy
+	list := into[:cap(into)] // unpacked in place: a task is a kilobyte to copy
+	if len(list) < len(page) {
+		list = make([]tracking.Task, len(page))
+	} else {
+		list = list[:len(page)]
+		clear(list)
+	}
 	u := new(packing)
 	for i, p := range page {
 		*u = packing{kept: string(p), owns: true}

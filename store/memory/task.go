@@ -422,7 +422,7 @@ func (s *Store) Tasks(ctx context.Context, app tracking.AppID, f tracking.TaskFi
 	}
 	found, more := a.tasks.page(f)
 	a.mu.RUnlock()
-	return unpacked(found), more, nil
+	return unpacked(found, f.Into), more, nil
 }
 
 // page finds the tasks of a page.
@@ -688,7 +688,7 @@ func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.Wait
 	}
 	found := a.waiting(a.nearby.Waiting(f))
 	a.mu.RUnlock()
-	return unpacked(found), nil
+	return unpacked(found, nil), nil
 }
 
 // Matches implements [tracking.Store]. It looks without a lock on the application, as there may be
@@ -721,7 +721,7 @@ func (s *Store) listMatches(ctx context.Context, app tracking.AppID, q tracking.
 		found := a.waiting(ids)
 		a.mu.RUnlock()
 		if len(found) > 0 || len(ids) == 0 {
-			return unpacked(found), nil
+			return unpacked(found, nil), nil
 		}
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp/cmpopts"
+
 	"github.com/seed-8aba7b13/tracking"
 )
 
@@ -19,6 +21,7 @@ func taskChecks() []check {
 		{"Tasks/are found by three filters together, each of many and of few", tasksByThreeFilters},
 		{"Tasks/a mark neither skips nor repeats what stays", markNeitherSkipsNorRepeats},
 		{"Tasks/of another application are not found", tasksOfAnotherAppAreNotFound},
+		{"Tasks/may be put into memory that has been used, and are the caller's", tasksIntoUsedMemory},
 		{"TaskCounts/counts the open, the waiting, the late, and the completed since a time", taskCounts},
 		{"TaskCounts/follow a completed task that is changed, reopened, completed anew, or deleted", taskCountsFollow},
 		{"Tasks/a changed task is found by its new values only", changedTaskIsFoundByNewValues},
@@ -69,6 +72,37 @@ func tasksListNewestFirst(t testing.TB, s tracking.Store) {
 			})
 		}
 	}
+}
+
+// tasksIntoUsedMemory: nothing of what was there shows, and nothing of what the caller makes of it is
+// the store's.
+func tasksIntoUsedMemory(t testing.TB, s tracking.Store) {
+	c, _ := seedTasks(t, s)
+	want, _ := c.tasks(tracking.TaskFilter{Page: tracking.Page{Limit: 5}})
+	for _, n := range []int{0, 4, 5, 6} { // some of it too short
+		used := make([]tracking.Task, n)
+		for i := range used {
+			used[i] = filled[tracking.Task](i + 1)
+		}
+		for range 2 {
+			got, more := c.tasks(tracking.TaskFilter{Page: tracking.Page{Limit: 5}, Into: used})
+			same(t, fmt.Sprintf("a page in memory for %d", n), got, want, cmpopts.EquateEmpty())
+			if !more {
+				t.Error("there is no further page")
+			}
+			for i := range got {
+				for _, p := range []*tracking.Place{got[i].Drop, got[i].Pickup} {
+					if p != nil {
+						*p = filled[tracking.Place](i + 1)
+					}
+				}
+				got[i] = filled[tracking.Task](i + 1)
+			}
+			used = got
+		}
+	}
+	again, _ := c.tasks(tracking.TaskFilter{Page: tracking.Page{Limit: 5}})
+	same(t, "the page after all that", again, want, cmpopts.EquateEmpty())
 }
 
 // changedTaskIsFoundByNewValues changes every value that a filter goes by.
