@@ -52,6 +52,8 @@ type change struct {
 	app     *application
 	cs      *tracking.Changeset
 	tasks   []tracking.Task
+	codes   []uint64 // of the new tasks, one after the other: to find these takes longer than much else
+	ends    []int    // … of each task's there
 	trips   []*tracking.Trip
 	drivers []tracking.Driver
 	deleted []tracking.Driver // ids and versions only
@@ -75,7 +77,9 @@ func (c *change) release() {
 		clear(c.tasks)
 		clear(c.drivers)
 		clear(c.events)
-		next = change{tasks: c.tasks[:0], drivers: c.drivers[:0], events: c.events[:0]}
+		next = change{
+			tasks: c.tasks[:0], codes: c.codes[:0], ends: c.ends[:0], drivers: c.drivers[:0], events: c.events[:0],
+		}
 	}
 	*c = next
 	changes.Put(c)
@@ -87,7 +91,10 @@ func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 	c.store, c.app, c.cs, c.deleted, c.closed = s, s.application(app), cs, cs.DeleteDrivers, cs.CloseRequests
 	c.deliver = s.boxes.open(cs.Deliver)
 	for i := range cs.Tasks {
-		c.tasks = append(c.tasks, rows.BorrowedTask(cs.Tasks[i]))
+		if c.tasks = append(c.tasks, rows.BorrowedTask(cs.Tasks[i])); cs.Tasks[i].Version == 0 {
+			c.codes = rows.Codes(c.codes, &cs.Tasks[i])
+		}
+		c.ends = append(c.ends, len(c.codes))
 	}
 	for _, t := range cs.Trips {
 		t = rows.Trip(t)
@@ -337,7 +344,7 @@ func (c *change) apply() {
 	for _, inserts := range [...]bool{false, true} {
 		for i := range c.tasks {
 			if t := &c.tasks[i]; (t.Version == 0) == inserts {
-				c.putTask(t)
+				c.putTask(t, c.codesOf(i))
 			}
 		}
 		for _, t := range c.trips {
@@ -370,11 +377,20 @@ func (c *change) apply() {
 	c.addEvents()
 }
 
-func (c *change) putTask(t *tracking.Task) {
+// codesOf are the codes of the i-th task, if it is new.
+func (c *change) codesOf(i int) []uint64 {
+	from := 0
+	if i > 0 {
+		from = c.ends[i-1]
+	}
+	return c.codes[from:c.ends[i]]
+}
+
+func (c *change) putTask(t *tracking.Task, codes []uint64) {
 	o := owner[tracking.TaskID]{c.app, t.ID}
 	if t.Version == 0 {
 		t.Version, t.Seq = c.app.lastVersion+1, c.store.taskSeq.Add(1)
-		c.app.tasks.insert(t)
+		c.app.tasks.insert(t, codes)
 		c.app.nearby.PutTask(*t)
 		c.store.secrets.taskLinks.move(o, tracking.Hash{}, t.Link.Hash)
 		return

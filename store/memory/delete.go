@@ -74,7 +74,7 @@ func (c *change) applyDeletions() {
 // remove takes a task out of all lists.
 func (x *tasks) remove(r *taskRow) {
 	t := r.task()
-	x.unname(r.no, &t)
+	x.unname(r.no, rows.Codes(nil, &t))
 	x.leave(r.no, keysOfTask(&t), taskKeys{})
 	x.all.all.remove(r.no, x.rows.byAge)
 	x.byID.remove(codeOf(string(t.ID)), r.no, x.rows.byAge)

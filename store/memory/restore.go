@@ -239,7 +239,7 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 	case tracking.Task:
 		t := rows.Task(v)
 		t.Seq = s.taskSeq.Add(1)
-		a.tasks.insert(&t)
+		a.tasks.insert(&t, rows.Codes(nil, &t))
 		a.nearby.PutTask(t)
 		s.secrets.taskLinks.move(owner[tracking.TaskID]{a, t.ID}, tracking.Hash{}, t.Link.Hash)
 	case tracking.Trip:

@@ -44,7 +44,7 @@ func TestSameCode(t *testing.T) {
 	for i, id := range []tracking.TaskID{"a", "b", "c"} {
 		x.insert(&tracking.Task{
 			ID: id, Key: "key " + string(id), Status: tracking.StatusCreated, CreatedAt: at, Seq: int64(i + 1), Version: 1,
-		})
+		}, nil)
 	}
 	a, b := x.row("a"), x.row("b")
 	// As if b, and its key, had the codes of a and of its key.

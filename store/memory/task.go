@@ -181,15 +181,15 @@ func (x *tasks) find(in *lists[taskNo], text string, is func(*taskRow) bool) *ta
 	return nil
 }
 
-// insert adds a new task. Its CreatedAt and Seq are set.
-func (x *tasks) insert(t *tracking.Task) {
+// insert adds a new task, whose [rows.Codes] are these. Its CreatedAt and Seq are set.
+func (x *tasks) insert(t *tracking.Task, codes []uint64) {
 	no := x.rows.put(taskRow{place: place{t.CreatedAt.UnixMilli(), t.Seq}})
 	r := x.rows.at(no)
 	r.no = no
 	r.put(t)
 	x.all.all.insert(no, x.rows.byAge)
 	x.enter(no, t, taskKeys{})
-	x.name(no, t)
+	x.name(no, codes)
 	x.byID.insert(codeOf(string(t.ID)), no, x.rows.byAge)
 	if t.Key != "" {
 		x.byKey.insert(codeOf(t.Key), no, x.rows.byAge)
@@ -201,7 +201,7 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 	old := r.task()
 	other := !rows.SameTerms(&old, t)
 	if other {
-		x.unname(r.no, &old)
+		x.unname(r.no, rows.Codes(nil, &old))
 	}
 	if was, next := keysOfTask(&old), keysOfTask(t); was != next {
 		x.leave(r.no, was, next)
@@ -211,7 +211,7 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 		r.put(t)
 	}
 	if other {
-		x.name(r.no, t)
+		x.name(r.no, rows.Codes(nil, t))
 	}
 	if old.Key != t.Key {
 		if old.Key != "" {
@@ -224,14 +224,14 @@ func (x *tasks) replace(r *taskRow, t *tracking.Task) {
 }
 
 // name puts n into the lists of its task's terms, and unname takes it out.
-func (x *tasks) name(n taskNo, t *tracking.Task) {
-	for _, code := range rows.Codes(make([]uint64, 0, 64), t) {
+func (x *tasks) name(n taskNo, codes []uint64) {
+	for _, code := range codes {
 		x.byTerm.insert(code, n, x.rows.byAge)
 	}
 }
 
-func (x *tasks) unname(n taskNo, t *tracking.Task) {
-	for _, code := range rows.Codes(nil, t) {
+func (x *tasks) unname(n taskNo, codes []uint64) {
+	for _, code := range codes {
 		x.byTerm.remove(code, n, x.rows.byAge)
 	}
 }

@@ -48,6 +48,7 @@ const longestCoded = 8
 // one code, and all that begin or end alike for long do, so that what is found is to be looked at again.
 func Codes(codes []uint64, t *tracking.Task) []uint64 {
 	words, tails := t.SearchTerms()
+	from := len(codes)
 	for _, word := range words {
 		word = beginning(word, longestCoded)
 		var code uint64
@@ -66,8 +67,8 @@ func Codes(codes []uint64, t *tracking.Task) []uint64 {
 	for k, v := range t.Properties {
 		codes = append(codes, propertyCode(k, v))
 	}
-	slices.Sort(codes)
-	return slices.Compact(codes)
+	slices.Sort(codes[from:])
+	return codes[:from+len(slices.Compact(codes[from:]))]
 }
 
 func wordCode(word string) (code uint64) {
