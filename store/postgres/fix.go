@@ -23,9 +23,23 @@ type arrival struct {
 // fixing is a driver as fixes change him, and the log of these.
 type fixing struct {
 	*driverState
-	log    fixLog
-	seat   *seat // of a group's driver
-	failed bool  // the rule needs more than is known
+	log fixLog
+
+	// of a driver who is known:
+	seat   *seat
+	was    past
+	failed bool // the rule needs more than is known
+}
+
+// past is what is kept of a driver's past beside his place.
+type past struct {
+	oldest           *int64
+	skew             tracking.Skew
+	unread, rewrites int
+}
+
+func (d *driverState) past() past {
+	return past{d.oldest, d.Position.Skew, d.Position.Unread, d.Position.Rewrites}
 }
 
 // record keeps batches in their order and queues what is to be written; the drivers are as of
@@ -326,15 +340,17 @@ func (c *newFixColumns) list() []array {
 }
 
 const (
-	setPosition = `cell = u.cell, heard = u.heard, oldest_at = u.oldest, seen_at = u.seen,
-	skew_least = u.least, skew_recent = u.recent, skew_arrivals = u.arrivals, unread = u.unread,
-	rewrites = u.rewrites, tail = u.tail, fix_time = u.time, fix_lng = u.lng, fix_lat = u.lat,
-	fix_event_id = u.event_id, fix_accuracy = u.accuracy, fix_speed = u.speed, fix_bearing = u.bearing,
+	// what a new place changes; the rest stays for a driver in whose past nothing changes, mostly
+	setPlace = `cell = u.cell, heard = u.heard, seen_at = u.seen, tail = u.tail, fix_time = u.time, fix_lng = u.lng,
+	fix_lat = u.lat, fix_event_id = u.event_id, fix_accuracy = u.accuracy, fix_speed = u.speed, fix_bearing = u.bearing,
 	fix_battery = u.battery, fix_trusted = u.trusted, stamp = p.stamp + 1`
-	positionFields = `app, driver, cell, heard, oldest, seen, least, recent, arrivals, unread, rewrites, tail, time, lng,
-	lat, event_id, accuracy, speed, bearing, battery, trusted`
-	positionTypes = `int, bigint, bigint, bigint, bigint, bigint, float8, float8, bigint, bigint, bigint, text, bigint, float8,
-	float8, text, float8, float8, float8, float8, bool`
+	placeFields = `app, driver, cell, heard, seen, tail, time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted`
+	placeTypes  = `int, bigint, bigint, bigint, bigint, text, bigint, float8, float8, text, float8, float8, float8, float8, bool`
+
+	setPosition = setPlace + `, oldest_at = u.oldest, skew_least = u.least, skew_recent = u.recent,
+	skew_arrivals = u.arrivals, unread = u.unread, rewrites = u.rewrites`
+	positionFields = placeFields + `, oldest, least, recent, arrivals, unread, rewrites`
+	positionTypes  = placeTypes + `, bigint, float8, float8, bigint, bigint, bigint`
 )
 
 var updatePositions = `UPDATE tracking.positions p SET ` + setPosition + `
@@ -385,13 +401,17 @@ func (c *positionColumns) add(drivers []*fixing) {
 	}
 }
 
+// place are those of placeFields.
+func (c *positionColumns) place() []array {
+	return []array{
+		&c.apps, &c.numbers, &c.cells, &c.heard, &c.seen, &c.tails, &c.time, &c.lng, &c.lat, &c.eventID, &c.accuracy,
+		&c.speed, &c.bearing, &c.battery, &c.trusted,
+	}
+}
+
 // list are those of positionFields.
 func (c *positionColumns) list() []array {
-	return []array{
-		&c.apps, &c.numbers, &c.cells, &c.heard, &c.oldest, &c.seen, &c.least, &c.recent, &c.arrivals, &c.unread,
-		&c.rewrites, &c.tails, &c.time, &c.lng, &c.lat, &c.eventID, &c.accuracy, &c.speed, &c.bearing, &c.battery,
-		&c.trusted,
-	}
+	return append(c.place(), &c.oldest, &c.least, &c.recent, &c.arrivals, &c.unread, &c.rewrites)
 }
 
 const (

@@ -130,7 +130,7 @@ func (k *judged) judge(g *recorder, list []*recording) {
 	for _, r := range list {
 		if known := r.seat.known; known != nil && r.seat.alone && r.seat.judged == nil {
 			k.states = append(k.states, *known)
-			k.fixings = append(k.fixings, fixing{driverState: &k.states[len(k.states)-1], log: newFixLog()})
+			k.fixings = append(k.fixings, fixing{driverState: &k.states[len(k.states)-1], log: newFixLog(), was: known.past()})
 			r.seat.judged = &k.fixings[len(k.fixings)-1]
 		}
 	}
@@ -209,15 +209,23 @@ kept AS (
 	SELECT * FROM ` + arrays(23, fixFields, fixTypes) + `
 	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)` + selectMoved
 
-// stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now.
-var stepDrivers = `
+// stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now; strideDrivers for
+// those of them of whose past nothing else has changed.
+var (
+	stepDrivers   = stepping(setPosition, positionFields, positionTypes)
+	strideDrivers = stepping(setPlace, placeFields, placeTypes)
+)
+
+func stepping(set, fields, types string) string {
+	return `
 WITH moved AS (
-	UPDATE tracking.positions p SET ` + setPosition + `
-	FROM ` + arrays(1, positionFields+`, stamp, mark`, positionTypes+`, bigint, smallint`) + `
+	UPDATE tracking.positions p SET ` + set + `
+	FROM ` + arrays(1, fields+`, stamp, mark`, types+`, bigint, smallint`) + `
 	WHERE p.app = u.app AND p.driver = u.driver AND p.stamp = u.stamp
 	RETURNING p.app, p.driver, u.time, u.mark, u.trusted, u.lng, u.lat, u.event_id, u.accuracy, u.speed, u.bearing,
 		u.battery),
 kept AS (INSERT INTO tracking.fixes (` + fixFields + `) SELECT * FROM moved)` + selectMoved
+}
 
 // selectMoved lists who is moved where these are not all. Mostly they are.
 const selectMoved = `
@@ -274,25 +282,29 @@ func (s *Store) moveKnown(k *judged) (missed map[driverNumber]bool, err error) {
 
 // columns fills the arrays of what is to be written, and is the statement for them.
 func (k *judged) columns() string {
-	for _, c := range k.arrays {
+	for _, c := range append(slices.Concat(k.at.list(), k.put.list()), &k.stamps, &k.marks) {
 		c.reset()
 	}
 	k.at.add(k.drivers)
-	steps := true
+	steps, strides := true, true
 	for _, d := range k.drivers {
 		k.stamps.add(d.stamp, true)
 		fresh := d.log.fresh
 		steps = steps && len(fresh) == 1 && fresh[0].Fix == d.Position.Fix
+		strides = strides && d.past() == d.was
 	}
-	k.arrays = append(append(k.arrays[:0], k.at.list()...), &k.stamps)
 	if !steps {
 		k.put.addFresh(k.drivers)
-		k.arrays = append(k.arrays, k.put.list()...)
+		k.arrays = append(append(k.at.list(), &k.stamps), k.put.list()...)
 		return moveDrivers
 	}
 	for _, d := range k.drivers {
 		k.marks.add(int64(d.log.fresh[0].Mark), true)
 	}
-	k.arrays = append(k.arrays, &k.marks)
+	if strides {
+		k.arrays = append(k.at.place(), &k.stamps, &k.marks)
+		return strideDrivers
+	}
+	k.arrays = append(k.at.list(), &k.stamps, &k.marks)
 	return stepDrivers
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -295,4 +296,55 @@ func TestPlanOfKnown(t *testing.T) {
 	both("three thousand that the server does not know of")
 	execute(t, c, "ANALYZE")
 	both("three thousand")
+}
+
+// Whatever a batch changes of a driver who is known, another process reads him as he was told to be.
+func TestKnownDriversAreWritten(t *testing.T) {
+	t.Parallel()
+	url := template.Database(t)
+	s, other := open(t, url, nil), open(t, url, nil)
+	defer s.Close()
+	defer other.Close()
+	const drivers = 3
+	cs := tracking.Changeset{Drivers: someDrivers(drivers)}
+	for i := range cs.Drivers {
+		cs.Drivers[i].Properties = map[string]string{"a": "b"}
+	}
+	if _, err := s.Commit(t.Context(), app, &cs); err != nil {
+		t.Fatal(err)
+	}
+	changes := []func(b *tracking.FixBatch){
+		func(b *tracking.FixBatch) {},
+		func(b *tracking.FixBatch) { b.Skew = tracking.Known(2) },
+		func(b *tracking.FixBatch) { b.Unread = 3 },
+		func(b *tracking.FixBatch) { b.Fixes[0].Trusted = true },
+		func(b *tracking.FixBatch) { b.Fixes = append(b.Fixes, at("", 1000).Fixes...) },
+		func(b *tracking.FixBatch) { b.Fixes[0].Time = b.Fixes[0].Time.Add(-10 * time.Minute) },
+		func(b *tracking.FixBatch) { b.Fixes[0].LngLat.Lng += 20 },
+		func(b *tracking.FixBatch) { b.Fixes[0].EventID, b.Fixes[0].Battery = "e", tracking.Known(0.5) },
+		func(b *tracking.FixBatch) { b.Fixes = nil },
+		func(b *tracking.FixBatch) { b.Latest = b.SeenAt.Add(-5 * time.Second) },
+	}
+	r := rand.New(rand.NewPCG(5, 6))
+	for round := range 60 {
+		var wg sync.WaitGroup
+		for g := range drivers {
+			b := at(someDrivers(drivers)[g].ID, 2000+20*round)
+			b.Fixes[0].LngLat.Lng = 11 + float64(round)/1e4
+			changes[r.IntN(len(changes))](&b)
+			wg.Go(func() {
+				told, err := s.RecordFixes(t.Context(), app, b)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				read, err := other.Driver(t.Context(), app, b.DriverID)
+				if err != nil || !reflect.DeepEqual(told.Driver, read) {
+					t.Errorf("round %d, %+v: told %+v, read %+v, %v", round, b, told.Driver, read, err)
+				}
+				told.Driver.Properties["a"] = "what the caller does with the answer is not known to the store"
+			})
+		}
+		wg.Wait()
+	}
 }
