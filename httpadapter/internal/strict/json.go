@@ -49,6 +49,7 @@ type document struct {
 	b      []byte
 	faults []fault  // in order of their place
 	spare  []member // behind its length is room for those of the objects that come
+	left   int      // how many members those have in all
 }
 
 // syntaxError says that the text is no JSON at all. Its place tells the caller where to look
@@ -75,13 +76,14 @@ func parse(b []byte) (*document, *tracking.Error) {
 		return nil, syntaxError(p.i, "there is something after the end of the value")
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return a.at - b.at })
-	return &document{b: b, faults: p.faults}, nil
+	return &document{b: b, faults: p.faults, left: p.members}, nil
 }
 
 type parser struct {
-	b      []byte
-	i      int
-	faults []fault
+	b       []byte
+	i       int
+	members int // of all objects
+	faults  []fault
 }
 
 // peek is the next byte, or 0 at the end. A NUL byte is wrong wherever peek is asked.
@@ -153,6 +155,7 @@ func (p *parser) object(depth int) *tracking.Error {
 		if p.peek() != '"' {
 			return p.unexpected()
 		}
+		p.members++
 		key := span{from: p.i}
 		plain, err := p.text()
 		if err != nil {
@@ -461,8 +464,8 @@ func (d *document) next(i int) int {
 // members lists an object's members in the order they came.
 func (d *document) members(s span) []member {
 	const room = 16 // for what a small body holds in all
-	if cap(d.spare)-len(d.spare) < room/2 {
-		d.spare = make([]member, 0, room)
+	if cap(d.spare)-len(d.spare) < min(d.left, room/2) {
+		d.spare = make([]member, 0, min(d.left, room))
 	}
 	list := d.spare[len(d.spare):]
 	for i := d.next(s.from + 1); d.b[i] != '}'; i = d.next(i) {
@@ -472,6 +475,7 @@ func (d *document) members(s span) []member {
 		list = append(list, member{unescaped(d.b[key.from+1 : key.to-1]), val})
 		i = val.to
 	}
+	d.left -= len(list)
 	if len(list) <= cap(d.spare)-len(d.spare) { // else it has moved
 		d.spare = d.spare[:len(d.spare)+len(list)]
 	}
