@@ -344,8 +344,10 @@ const (
 	setPlace = `cell = u.cell, heard = u.heard, seen_at = u.seen, tail = u.tail, fix_time = u.time, fix_lng = u.lng,
 	fix_lat = u.lat, fix_event_id = u.event_id, fix_accuracy = u.accuracy, fix_speed = u.speed, fix_bearing = u.bearing,
 	fix_battery = u.battery, fix_trusted = u.trusted, stamp = p.stamp + 1`
-	placeFields = `app, driver, cell, heard, seen, tail, time, lng, lat, event_id, accuracy, speed, bearing, battery, trusted`
-	placeTypes  = `int, bigint, bigint, bigint, bigint, text, bigint, float8, float8, text, float8, float8, float8, float8, bool`
+	placeFields = `app, driver, cell, heard, seen, tail, time, lng, lat, event_id, accuracy, speed, bearing, battery,
+	trusted`
+	placeTypes = `int, bigint, bigint, bigint, bigint, text, bigint, float8, float8, text, float8, float8, float8, float8,
+	bool`
 
 	setPosition = setPlace + `, oldest_at = u.oldest, skew_least = u.least, skew_recent = u.recent,
 	skew_arrivals = u.arrivals, unread = u.unread, rewrites = u.rewrites`

@@ -130,7 +130,8 @@ func (k *judged) judge(g *recorder, list []*recording) {
 	for _, r := range list {
 		if known := r.seat.known; known != nil && r.seat.alone && r.seat.judged == nil {
 			k.states = append(k.states, *known)
-			k.fixings = append(k.fixings, fixing{driverState: &k.states[len(k.states)-1], log: newFixLog(), was: known.past()})
+			d := &k.states[len(k.states)-1]
+			k.fixings = append(k.fixings, fixing{driverState: d, log: newFixLog(), was: d.past()})
 			r.seat.judged = &k.fixings[len(k.fixings)-1]
 		}
 	}
@@ -209,8 +210,8 @@ kept AS (
 	SELECT * FROM ` + arrays(23, fixFields, fixTypes) + `
 	WHERE ((app, driver) IN (SELECT app, driver FROM moved)) IS TRUE)` + selectMoved
 
-// stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now; strideDrivers for
-// those of them of whose past nothing else has changed.
+// stepDrivers is moveDrivers for drivers each of whom has one new fix, and is there now;
+// strideDrivers for those of them of whose past nothing else has changed.
 var (
 	stepDrivers   = stepping(setPosition, positionFields, positionTypes)
 	strideDrivers = stepping(setPlace, placeFields, placeTypes)
