@@ -22,7 +22,8 @@ import (
 var rows = []any{
 	tracking.Task{}, tracking.Trip{}, tracking.TripDetail{}, tracking.Request{}, tracking.Driver{},
 	tracking.PushSubscription{}, tracking.Invite{}, tracking.Key{}, tracking.Link{}, tracking.Proof{}, tracking.Event{},
-	tracking.TaskFilter{}, tracking.Notice{}, tracking.Notification{}, tracking.Fix{}, tracking.KeptFix{}, tracking.NewTask{},
+	tracking.TaskFilter{}, tracking.Notice{}, tracking.Notification{}, tracking.Fix{}, tracking.KeptFix{},
+	tracking.NewTask{},
 	tracking.Completion{}, tracking.Recorded{}, tracking.FixBatch{}, tracking.Changeset{}, tracking.Candidate{},
 	tracking.Route{}, tracking.Leased{}, tracking.LiveEvent{}, tracking.TaskResult{}, tracking.Joined{},
 	tracking.StoreSecret{}, tracking.Memo{}, tracking.DriverRow{},
