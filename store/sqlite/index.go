@@ -300,12 +300,13 @@ func (s *Store) indexed(ctx context.Context) error {
 // crowd where each commit changes somebody listed one soon falls between two of them.
 const maxLooks = 16
 
-// nearest reads the drivers that look finds in the index. Those whose rows no longer fit are left
-// out or put in their new place; if there are any, it looks again, as another one may now come
-// before them. With byLoad open tasks count for the order.
+// nearest reads the drivers that look finds in the index, at most limit. Those whose rows no longer
+// fit are left out or put in their new place; if there are any, it looks again, as another one may
+// now come before them. In the end it looks for as many more as have to be left out: a short list
+// says that there is nobody else. With byLoad open tasks count for the order.
 func (s *Store) nearest(
-	ctx context.Context, app tracking.AppID, at tracking.LngLat, byLoad bool,
-	look func(*nearby.Index) ([]nearby.Hit, error), fits func(tracking.Driver) bool,
+	ctx context.Context, app tracking.AppID, at tracking.LngLat, byLoad bool, limit int,
+	look func(part *nearby.Index, limit int) ([]nearby.Hit, error), fits func(tracking.Driver) bool,
 ) (list []tracking.Driver, err error) {
 	if err := s.indexed(ctx); err != nil {
 		return nil, err
@@ -317,8 +318,8 @@ func (s *Store) nearest(
 
 	// The index says who, the rows say what is so now: the index may be a moment behind.
 	part := s.index.of(n)
-	for range maxLooks {
-		hits, err := look(part)
+	for looks, most := 1, limit; ; looks++ {
+		hits, err := look(part, most)
 		if err != nil {
 			return nil, err
 		}
@@ -350,9 +351,21 @@ func (s *Store) nearest(
 			list = append(list, d)
 		}
 		if !moved {
-			return list, nil
+			break
 		}
+		if looks < maxLooks {
+			continue
+		}
+		if len(list) >= limit || len(hits) < most {
+			sortNearest(list, byLoad)
+			break
+		}
+		most += len(hits) - len(list)
 	}
+	return list[:min(len(list), limit)], nil
+}
+
+func sortNearest(list []tracking.Driver, byLoad bool) {
 	slices.SortFunc(list, func(a, b tracking.Driver) int {
 		if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
 			return c
@@ -362,7 +375,6 @@ func (s *Store) nearest(
 		}
 		return cmp.Compare(a.ID, b.ID)
 	})
-	return list, nil
 }
 
 // near lists drivers by distance.
@@ -370,12 +382,12 @@ func (s *Store) near(
 	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
 ) ([]tracking.Driver, bool, error) {
 	at := *f.Near
-	list, err := s.nearest(ctx, app, at, false, func(part *nearby.Index) ([]nearby.Hit, error) {
+	list, err := s.nearest(ctx, app, at, false, f.Limit+1, func(part *nearby.Index, limit int) ([]nearby.Hit, error) {
 		keep, err := s.holders(ctx, app, f)
 		if err != nil {
 			return nil, err
 		}
-		return part.Near(at, nearby.Filter{Available: f.Available}, f.Offset(), f.Limit+1, keep), nil
+		return part.Near(at, nearby.Filter{Available: f.Available}, f.Offset(), limit, keep), nil
 	}, func(d tracking.Driver) bool {
 		return (f.Available == nil || d.Available == *f.Available) && d.Meets(f.Properties)
 	})
@@ -418,7 +430,8 @@ func (s *Store) holders(
 
 // Offers implements [tracking.DriverReader].
 func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
-	list, err := s.nearest(ctx, app, o.At, true, func(part *nearby.Index) ([]nearby.Hit, error) {
+	list, err := s.nearest(ctx, app, o.At, true, o.Limit, func(part *nearby.Index, limit int) ([]nearby.Hit, error) {
+		o.Limit = limit
 		return part.Offers(o, nil), nil
 	}, func(d tracking.Driver) bool {
 		return d.Available && !d.Silent && (o.Full || !d.Full(o.MaxOpen)) && d.Meets(o.Requires) &&

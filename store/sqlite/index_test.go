@@ -1,0 +1,62 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+)
+
+// A list is short only where there is nobody else: not where the index, a moment behind the rows, has
+// some first who fit no more.
+func TestNearestGoOnBehindThoseWhoFitNoMore(t *testing.T) {
+	const app = "a"
+	s := open(t, sqlite.Memory, nil)
+	defer s.Close()
+	at := tracking.LngLat{Lng: 13, Lat: 52}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	var cs tracking.Changeset
+	for i := range 6 {
+		id := tracking.DriverID(fmt.Sprint("d", i))
+		cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, Available: true, CreatedAt: now})
+		fix := tracking.Fix{LngLat: tracking.LngLat{Lng: at.Lng + float64(i)/1000, Lat: at.Lat}, Time: now}
+		cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+			DriverID: id, SeenAt: now, Latest: now.Add(time.Hour), Fixes: []tracking.Fix{fix},
+		})
+	}
+	if _, err := s.Commit(t.Context(), app, &cs); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []tracking.DriverID{"d0", "d1", "d2"} {
+		d, err := s.Driver(t.Context(), app, id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stale := d
+		d.Available = false
+		if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: []tracking.Driver{d}}); err != nil {
+			t.Fatal(err)
+		}
+		s.Index(app).Put(stale)
+	}
+	for limit, want := range map[int]string{1: "[d3]", 2: "[d3 d4]", 9: "[d3 d4 d5]"} {
+		list, err := s.Offers(t.Context(), app, tracking.Offer{At: at, MaxOpen: 1, SeenSince: now, Limit: limit})
+		if got := fmt.Sprint(ids(list)); err != nil || got != want {
+			t.Errorf("%d offers: %s, %v, want %s", limit, got, err, want)
+		}
+		f := tracking.DriverFilter{Near: &at, Available: new(true), Page: tracking.Page{Limit: limit}}
+		list, more, err := s.Drivers(t.Context(), app, f)
+		if got := fmt.Sprint(ids(list)); err != nil || got != want || more != (limit < 3) {
+			t.Errorf("%d nearest: %s, more: %t, %v, want %s", limit, got, more, err, want)
+		}
+	}
+}
+
+func ids(list []tracking.Driver) (ids []tracking.DriverID) {
+	for _, d := range list {
+		ids = append(ids, d.ID)
+	}
+	return ids
+}
