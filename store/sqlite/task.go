@@ -491,8 +491,11 @@ func (s *Store) WaitingApps(ctx context.Context) ([]tracking.AppID, error) {
 
 // Waiting implements [tracking.Store].
 func (s *Store) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
-	look := func(part *nearby.Index) []tracking.TaskID { return part.Waiting(f) }
-	return s.waiting(ctx, app, look, func(t tracking.Task) bool {
+	look := func(part *nearby.Index, limit int) []tracking.TaskID {
+		f.Limit = limit
+		return part.Waiting(f)
+	}
+	return s.waiting(ctx, app, f.Limit, look, func(t tracking.Task) bool {
 		excluded := f.Driver != "" && (slices.Contains(t.Excluded, f.Driver) ||
 			!tracking.Driver{Properties: f.Properties}.Meets(t.Requires))
 		return !excluded && (f.Near == nil || f.Within <= 0 || tracking.Distance(*f.Near, *t.Point()) <= f.Within)
@@ -505,9 +508,11 @@ func (s *Store) Matches(ctx context.Context, app tracking.AppID, q tracking.Matc
 	q.Claim = tracking.Claim{}
 	key := func(t tracking.Task) claimedTask { return claimedTask{app, t.ID} }
 	return claims.Take(&s.matches, by, q.Limit, key, func(limit int) ([]tracking.Task, error) {
-		q.Limit = limit
-		look := func(part *nearby.Index) []tracking.TaskID { return part.Matches(q) }
-		return s.waiting(ctx, app, look, func(tracking.Task) bool { return true })
+		look := func(part *nearby.Index, limit int) []tracking.TaskID {
+			q.Limit = limit
+			return part.Matches(q)
+		}
+		return s.waiting(ctx, app, limit, look, func(tracking.Task) bool { return true })
 	})
 }
 
@@ -517,10 +522,12 @@ type claimedTask struct {
 	id  tracking.TaskID
 }
 
-// waiting reads the tasks that look finds in the index, oldest first. Those that have changed
-// meanwhile, so that they wait or fit no more, are left out; if there are any, it looks again.
+// waiting reads the tasks that look finds in the index, oldest first, at most limit. Those that have
+// changed meanwhile, so that they wait or fit no more, are left out; if there are any, it looks again,
+// in the end for as many more, as nearest does.
 func (s *Store) waiting(
-	ctx context.Context, app tracking.AppID, look func(*nearby.Index) []tracking.TaskID, fits func(tracking.Task) bool,
+	ctx context.Context, app tracking.AppID, limit int, look func(part *nearby.Index, limit int) []tracking.TaskID,
+	fits func(tracking.Task) bool,
 ) (list []tracking.Task, err error) {
 	if err := s.indexed(ctx); err != nil {
 		return nil, err
@@ -530,8 +537,8 @@ func (s *Store) waiting(
 		return nil, nil
 	}
 	part := s.index.of(n)
-	for range maxLooks {
-		ids := look(part)
+	for looks, most := 1, limit; ; looks++ {
+		ids := look(part, most)
 		if len(ids) == 0 {
 			return nil, nil
 		}
@@ -539,8 +546,11 @@ func (s *Store) waiting(
 			return nil, err
 		}
 		list = slices.DeleteFunc(list, func(t tracking.Task) bool { return !t.Waiting || t.Point() == nil || !fits(t) })
-		if len(list) == len(ids) {
+		if len(list) == len(ids) || looks >= maxLooks && (len(list) >= limit || len(ids) < most) {
 			break
+		}
+		if looks >= maxLooks {
+			most += len(ids) - len(list)
 		}
 	}
 	if len(list) == 0 {
@@ -549,7 +559,7 @@ func (s *Store) waiting(
 	slices.SortFunc(list, func(a, b tracking.Task) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.Seq, b.Seq))
 	})
-	return list, nil
+	return list[:min(len(list), limit)], nil
 }
 
 // tasksByID reads tasks, all as of one moment, in no order.
