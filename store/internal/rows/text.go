@@ -76,7 +76,12 @@ type textAt struct {
 // textsOf are those of a type, but for some fields of it.
 func textsOf(t reflect.Type, but ...string) (all texts) {
 	switch t.Kind() {
-	case reflect.String, reflect.Map: // there are no maps of other kinds than map[string]string
+	case reflect.String:
+		return texts{{kind: t.Kind()}}
+	case reflect.Map:
+		if t != reflect.TypeFor[map[string]string]() {
+			panic(t) // it would be read as one of those
+		}
 		return texts{{kind: t.Kind()}}
 	case reflect.Pointer, reflect.Slice:
 		return texts{{kind: t.Kind(), inside: textsOf(t.Elem()), size: t.Elem().Size()}}

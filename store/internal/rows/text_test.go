@@ -30,6 +30,22 @@ func TestChangesetHasMapsOfTextsOnly(t *testing.T) {
 	look(reflect.TypeFor[tracking.Changeset]())
 }
 
+// A map that is read as another one would be memory read as what it is not.
+func TestOtherMapsAreRefused(t *testing.T) {
+	for _, typ := range []reflect.Type{
+		reflect.TypeFor[map[string]int](), reflect.TypeFor[map[int]string](), reflect.TypeFor[struct{ M map[string][]string }](),
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("a %v is looked into", typ)
+				}
+			}()
+			textsOf(typ)
+		}()
+	}
+}
+
 func BenchmarkChangesetTexts(b *testing.B) {
 	place := &tracking.Place{Address: "Marienplatz 1, 80331 München", LngLat: &tracking.LngLat{Lng: 11, Lat: 48}}
 	cs := &tracking.Changeset{
