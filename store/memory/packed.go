@@ -91,13 +91,6 @@ func (p packedDriver) driver(d *tracking.Driver) {
 	}
 }
 
-// look is the driver with all texts parts of it, for who keeps none of them.
-func (p packedDriver) look() (d tracking.Driver) {
-	u := packing{kept: string(p)}
-	u.driver(&d)
-	return d
-}
-
 // driverHead is what is asked of a driver most often.
 type driverHead struct {
 	available, silent bool
