@@ -82,7 +82,8 @@ type application struct {
 	lastVersion int64 // none had a greater version
 	lastNotice  int64 // no driver's notice had a greater id
 
-	erased []*driverRow // of deleted drivers, what purges have still to take away
+	erased  []*driverRow // of deleted drivers, what purges have still to take away
+	commits uint         // that were tried
 }
 
 func newApplication(id tracking.AppID) *application {

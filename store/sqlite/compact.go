@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -156,6 +157,28 @@ func (w *writer) compact() (done bool, err error) {
 	return true, w.haltIf(x.exec(deleteRemains))
 }
 
+const (
+	insertOther  = `INSERT INTO task_terms (rowid, terms) VALUES (?, 'x')` // no task is found by that
+	mergeAllOfIt = `INSERT INTO task_terms (task_terms) VALUES ('optimize')`
+)
+
+// renewTerms writes what tasks are found by anew. FTS5 deletes a term from the page that it stands on,
+// but where it was the first one there a table of pages goes on to have it, or as much of it as tells
+// the page from the one before. Only a merge makes that table anew, and for that there must be two
+// segments at least.
+func (w *writer) renewTerms() error {
+	other := math.MinInt64 + w.store.opts.now().UnixMilli() // the place of no task
+	for _, step := range []struct {
+		query string
+		args  []any
+	}{{insertOther, []any{other}}, {mergeAllOfIt, nil}, {deleteTerms, []any{other, "x"}}} {
+		if _, err := w.conn.ExecContext(w.store.closing, step.query, step.args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // vacuum writes all pages anew, into the log.
 func (w *writer) vacuum() error {
 	began := w.store.opts.now()
@@ -164,7 +187,9 @@ func (w *writer) vacuum() error {
 	err := x.exec("PRAGMA temp_store = FILE")
 	if err == nil {
 		// Close interrupts it. What SQLite does last it does to its end all the same.
-		_, err = w.conn.ExecContext(w.store.closing, "VACUUM")
+		if err = w.renewTerms(); err == nil {
+			_, err = w.conn.ExecContext(w.store.closing, "VACUUM")
+		}
 		if w.store.closing.Err() != nil {
 			err = rows.ErrClosed
 		}

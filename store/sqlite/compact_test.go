@@ -601,6 +601,61 @@ func TestCompactWhileOthersWork(t *testing.T) {
 	}
 }
 
+// TestWordsAreCompacted erases tasks whose words fill pages of what tasks are found by, so that some of
+// these begin with one: no word is left in the file, neither where all of it is one segment already.
+func TestWordsAreCompacted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	s := open(t, path, &sqlite.Options{CompactOnRequest: true})
+	const erased, stay = 600, 600
+	task := func(i int, word string) tracking.Task {
+		return tracking.Task{
+			ID: tracking.TaskID(fmt.Sprintf("task-%d", i)), Type: tracking.TypeDrop, Status: tracking.StatusCreated,
+			CreatedAt: start.Add(time.Duration(i) * time.Second), UpdatedAt: start,
+			Drop: &tracking.Place{Address: fmt.Sprintf("%s%05d", word, i)},
+		}
+	}
+	for round := range 2 { // in the second there is what the first has left
+		var made, gone tracking.Changeset
+		for i := range erased {
+			made.Tasks = append(made.Tasks, task(i, "heron"))
+			gone.DeleteTasks = append(gone.DeleteTasks, tracking.Task{ID: made.Tasks[i].ID})
+		}
+		for i := range stay {
+			made.Tasks = append(made.Tasks, task(erased+1000*round+stay*round+i, "stork"))
+		}
+		w, err := s.Commit(t.Context(), app, &made)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if round == 1 {
+			if err := s.Compact(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range gone.DeleteTasks {
+			gone.DeleteTasks[i].Version = w.Tasks[i].Version
+		}
+		if _, err := s.Commit(t.Context(), app, &gone); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Compact(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for name, b := range files(t, filepath.Dir(path)) {
+			if n := bytes.Count(b, []byte("heron")); n > 0 {
+				t.Errorf("round %d: a word of what is erased is in %s %d times", round, name, n)
+			}
+		}
+		list, _, err := s.Tasks(t.Context(), app, tracking.TaskFilter{
+			Query: "stork00700", Page: tracking.Page{Number: 1, Limit: 10},
+		})
+		if err != nil || len(list) != 1 {
+			t.Errorf("round %d: %d tasks are found by a word that stays, error %v", round, len(list), err)
+		}
+	}
+	closeStore(t, s)
+}
+
 // TestPowerCutInCompact cuts the power while the file is written anew: it is whole, and the next process
 // does so again.
 func TestPowerCutInCompact(t *testing.T) {
