@@ -93,6 +93,10 @@ func (k *courier) attend(ctx context.Context) error {
 		if _, _, err := k.svc.StartTask(ctx, k.id, t.ID, tracking.Step{}); err != nil {
 			return err
 		}
+		// The customer sees the way from the start on, and what was reported a millisecond before is not of it.
+		if err := k.report(ctx); err != nil {
+			return err
+		}
 		k.setsOff(k.name, t)
 	}
 	if k.stop != me.Route[0] {
