@@ -31,8 +31,10 @@ const (
 	isLater = `head IS NOT NULL AND ready_at > 0x8000000000000000`
 
 	// Of a queue that is leased ready_at is when the lease is over, which may be later than a retry can
-	// be: its retry is judged then. The parameters are now and the latest that a retry can be.
-	isWrongRetry = isLater + ` AND ready_at > ?3 AND (leased_until IS NULL OR leased_until <= ?2)`
+	// be: its retry is judged then. The parameters are now and the latest that a retry can be. That comes
+	// first, as of two bounds on one side SQLite goes by the first: with isLater before it each look
+	// passed all queues that are to be tried again.
+	isWrongRetry = `ready_at > ?3 AND ` + isLater + ` AND (leased_until IS NULL OR leased_until <= ?2)`
 )
 
 const (

@@ -1,13 +1,16 @@
 package sqlite_test
 
 import (
+	"database/sql"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -52,6 +55,76 @@ func checkPlan(t testing.TB, db *sqlx.DB, q sqlite.Query, sorts bool) {
 			!strings.Contains(line, "VIRTUAL TABLE")
 		if scan || !sorts && strings.Contains(line, "USE TEMP B-TREE") {
 			t.Errorf("%s:\n\t%s\nof\n\t%s", line, q.SQL, strings.Join(p, "\n\t"))
+		}
+	}
+}
+
+// seeks tells for each index that a query goes along by what is given last of the place where it begins:
+// the number of a parameter, or 0 for anything else.
+func seeks(t testing.TB, db *sqlx.DB, q sqlite.Query) (list []int) {
+	t.Helper()
+	type operation struct {
+		Opcode     string
+		P1, P2, P3 int
+		P4         sql.NullString
+	}
+	var program []operation
+	if err := db.Unsafe().Select(&program, "EXPLAIN "+q.SQL, q.Args...); err != nil {
+		t.Fatalf("%v\n%s", err, q.SQL)
+	}
+	holds := map[int]int{} // parameters by register; what stands at the end is done first
+	for range 2 {
+		list = nil
+		for _, o := range program {
+			switch o.Opcode {
+			case "Variable":
+				holds[o.P2] = o.P1
+			case "Integer", "Int64":
+				holds[o.P2] = 0
+			case "SeekGT", "SeekGE", "SeekLT", "SeekLE":
+				if n, err := strconv.Atoi(o.P4.String); err == nil {
+					list = append(list, holds[o.P3+n-1])
+				}
+			}
+		}
+	}
+	return list
+}
+
+// TestBoundsAreWalkedTo sees to it that of two bounds on one side a query begins at the closer one, and
+// does not pass all that lies between: SQLite goes by the first that is written.
+func TestBoundsAreWalkedTo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	closeStore(t, open(t, path, nil))
+	db := raw(t, path)
+	const latest, longest = 3, 4 // parameters of what is due: what a retry and a lease can be
+	if got, want := seeks(t, db, sqlite.Lookups()["LeaseEvents due"]), []int{0, latest, longest}; !slices.Equal(got, want) {
+		t.Errorf("what is due is looked for from parameters %d on, want %d", got, want)
+	}
+	if got, want := seeks(t, db, sqlite.Lookups()["LeaseEvents late"]), []int{latest}; !slices.Equal(got, want) {
+		t.Errorf("retries that are too late are looked for from parameters %d on, want %d", got, want)
+	}
+
+	page := tracking.Page{Number: 1, Limit: 10}
+	created := tracking.TaskFilter{Page: page, CreatedFrom: start.Add(-time.Hour)}
+	window := tracking.TaskFilter{Page: page, Sort: tracking.SortWindow, WindowTo: start.Add(time.Hour)}
+	behind := func(f tracking.TaskFilter, by time.Duration) tracking.TaskFilter {
+		f.After = &tracking.TaskMark{Sort: f.Sort, CreatedAt: start.Add(by), Seq: 7}
+		if f.Sort == tracking.SortWindow {
+			f.After.Window = f.After.CreatedAt
+		}
+		return f
+	}
+	until := func(f tracking.TaskFilter) tracking.TaskFilter { f.CreatedTo = start; return f }
+	from := func(f tracking.TaskFilter) tracking.TaskFilter { f.WindowFrom = start; return f }
+	for name, q := range map[string][2]tracking.TaskFilter{
+		"a mark before the last creation": {until(behind(created, -1)), behind(created, -1)},
+		"a mark at the last creation":     {until(behind(created, 0)), until(created)},
+		"a mark after the first window":   {from(behind(window, 1)), behind(window, 1)},
+		"a mark before the first window":  {from(behind(window, -time.Millisecond)), from(window)},
+	} {
+		if got, want := sqlite.TasksQuery(q[0]), sqlite.TasksQuery(q[1]); !cmp.Equal(got, want) {
+			t.Errorf("%s: (-want +got)\n%s", name, cmp.Diff(want, got))
 		}
 	}
 }

@@ -364,20 +364,21 @@ func tasksAnd(f tracking.TaskFilter, driver, completed bool) (query string, args
 	and(completed, `t.completed_at >= ?`, rows.Ceil(f.CompletedSince))
 	and(f.Person != "", `t.person = ?`, f.Person)
 	and(!f.CreatedFrom.IsZero(), `t.created_at >= ?`, rows.Ceil(f.CreatedFrom))
-	and(!f.CreatedTo.IsZero(), `t.created_at < ?`, rows.Ceil(f.CreatedTo))
-	and(!f.WindowFrom.IsZero(), `t.window_at >= ?`, rows.Ceil(f.WindowFrom))
+	byWindow, byMark := f.Sort == tracking.SortWindow, rows.MarkIsCloser(f)
+	and(!f.CreatedTo.IsZero() && (byWindow || !byMark), `t.created_at < ?`, rows.Ceil(f.CreatedTo))
+	and(!f.WindowFrom.IsZero() && !(byWindow && byMark), `t.window_at >= ?`, rows.Ceil(f.WindowFrom))
 	and(!f.WindowTo.IsZero(), `t.window_at < ?`, rows.Ceil(f.WindowTo))
 	and(!(f.WindowFrom.IsZero() && f.WindowTo.IsZero()), `t.window_at < ?`, int64(noWindow))
 	and(f.Late, `t.late_from <= ?`, f.Now.UnixMilli())
 	and(f.Waiting, `t.seeks = 1`)
-	if m := f.After; m != nil {
+	if m := f.After; byMark {
 		at, seq := m.CreatedAt.UnixMilli(), m.Seq
 		window := int64(noWindow)
 		if !m.Window.IsZero() {
 			window = m.Window.UnixMilli()
 		}
-		and(f.Sort == tracking.SortWindow, `(t.window_at, t.created_at, t.seq) > (?, ?, ?)`, window, at, seq)
-		and(f.Sort != tracking.SortWindow, `(t.created_at, t.seq) < (?, ?)`, at, seq)
+		and(byWindow, `(t.window_at, t.created_at, t.seq) > (?, ?, ?)`, window, at, seq)
+		and(!byWindow, `(t.created_at, t.seq) < (?, ?)`, at, seq)
 	}
 	return query, args
 }
