@@ -302,16 +302,14 @@ func (q *where) finds(f tracking.TaskFilter) {
 		q.sql = strings.Replace(q.sql, ` AND terms @> `, ` AND (terms @> `, 1) +
 			param(` OR terms @> %d::text[])`, len(q.args))
 	}
-	byWindow, byMark := f.Sort == tracking.SortWindow, rows.MarkIsCloser(f)
 	for _, limit := range []struct {
 		condition string
 		at        time.Time
-		needless  bool
 	}{
-		{tasksCreatedFrom, f.CreatedFrom, false}, {tasksCreatedTo, f.CreatedTo, !byWindow && byMark},
-		{tasksWindowFrom, f.WindowFrom, byWindow && byMark}, {tasksWindowTo, f.WindowTo, false},
+		{tasksCreatedFrom, f.CreatedFrom}, {tasksCreatedTo, f.CreatedTo}, {tasksWindowFrom, f.WindowFrom},
+		{tasksWindowTo, f.WindowTo},
 	} {
-		if !limit.at.IsZero() && !limit.needless {
+		if !limit.at.IsZero() {
 			q.and(limit.condition, rows.Ceil(limit.at))
 		}
 	}
@@ -324,9 +322,10 @@ func (q *where) finds(f tracking.TaskFilter) {
 	if f.Waiting {
 		q.sql += tasksSeeking
 	}
-	switch m := f.After; {
-	case !byMark:
-	case byWindow:
+	m := f.After
+	switch {
+	case m == nil:
+	case f.Sort == tracking.SortWindow:
 		window := noWindow
 		if !m.Window.IsZero() {
 			window = m.Window.UnixMilli()

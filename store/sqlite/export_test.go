@@ -70,6 +70,9 @@ func DriversQuery(f tracking.DriverFilter) Query {
 	return asked(driversQuery(1, f, list))
 }
 
+// MarkIsCloser is what decides which of a filter's bounds a query is told of.
+func MarkIsCloser(f tracking.TaskFilter) bool { return markIsCloser(f) }
+
 // Lookups are the other reads, by name.
 func Lookups() map[string]Query {
 	return map[string]Query{

@@ -129,6 +129,49 @@ func TestBoundsAreWalkedTo(t *testing.T) {
 	}
 }
 
+// TestMarkIsCloser goes through all places of a mark and a bound beside a task's: the closer one of both
+// leaves out what both leave out.
+func TestMarkIsCloser(t *testing.T) {
+	at := func(n int) time.Time {
+		if n < 0 {
+			return time.Time{}
+		}
+		return time.UnixMilli(int64(1000 + n))
+	}
+	const places = 4
+	for mark := range places {
+		for bound := -1; bound < places; bound++ {
+			created := tracking.TaskFilter{After: &tracking.TaskMark{CreatedAt: at(mark), Seq: 7}, CreatedTo: at(bound)}
+			window := tracking.TaskFilter{
+				Sort:       tracking.SortWindow,
+				After:      &tracking.TaskMark{Sort: tracking.SortWindow, Window: at(mark), CreatedAt: at(0), Seq: 7},
+				WindowFrom: at(bound),
+			}
+			for task := range places {
+				for _, seq := range []int64{6, 7, 8} {
+					behind := task < mark || task == mark && seq < 7
+					within := bound < 0 || task < bound
+					if one := sqlite.MarkIsCloser(created) && behind || !sqlite.MarkIsCloser(created) && within; one != (behind && within) {
+						t.Errorf("created at %d, number %d: %t by one of mark %d and bound %d", task, seq, one, mark, bound)
+					}
+					behind = task > mark || task == mark && seq > 7
+					within = bound < 0 || task >= bound
+					if one := sqlite.MarkIsCloser(window) && behind || !sqlite.MarkIsCloser(window) && within; one != (behind && within) {
+						t.Errorf("window at %d, number %d: %t by one of mark %d and bound %d", task, seq, one, mark, bound)
+					}
+				}
+			}
+		}
+	}
+	if sqlite.MarkIsCloser(tracking.TaskFilter{CreatedTo: at(1)}) {
+		t.Error("a mark that is not there is closer")
+	}
+	none := &tracking.TaskMark{Sort: tracking.SortWindow, CreatedAt: at(0), Seq: 7} // tasks without a window come last
+	if !sqlite.MarkIsCloser(tracking.TaskFilter{Sort: tracking.SortWindow, After: none, WindowFrom: at(3)}) {
+		t.Error("the mark of a task without a window is not closer than the beginning of one")
+	}
+}
+
 // TestQueryPlans asks SQLite which index each query goes by.
 func TestQueryPlans(t *testing.T) {
 	s := open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)

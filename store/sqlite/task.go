@@ -364,7 +364,7 @@ func tasksAnd(f tracking.TaskFilter, driver, completed bool) (query string, args
 	and(completed, `t.completed_at >= ?`, rows.Ceil(f.CompletedSince))
 	and(f.Person != "", `t.person = ?`, f.Person)
 	and(!f.CreatedFrom.IsZero(), `t.created_at >= ?`, rows.Ceil(f.CreatedFrom))
-	byWindow, byMark := f.Sort == tracking.SortWindow, rows.MarkIsCloser(f)
+	byWindow, byMark := f.Sort == tracking.SortWindow, markIsCloser(f)
 	and(!f.CreatedTo.IsZero() && (byWindow || !byMark), `t.created_at < ?`, rows.Ceil(f.CreatedTo))
 	and(!f.WindowFrom.IsZero() && !(byWindow && byMark), `t.window_at >= ?`, rows.Ceil(f.WindowFrom))
 	and(!f.WindowTo.IsZero(), `t.window_at < ?`, rows.Ceil(f.WindowTo))
@@ -381,6 +381,20 @@ func tasksAnd(f tracking.TaskFilter, driver, completed bool) (query string, args
 		and(!byWindow, `(t.created_at, t.seq) < (?, ?)`, at, seq)
 	}
 	return query, args
+}
+
+// markIsCloser reports whether a filter's mark leaves out all that CreatedTo does, or WindowFrom where the
+// order is that of the windows. Else these leave out all that the mark does. Told of both, SQLite may go
+// by the wider one, and pass all that lies between on the way to each page.
+func markIsCloser(f tracking.TaskFilter) bool {
+	switch m := f.After; {
+	case m == nil:
+		return false
+	case f.Sort == tracking.SortWindow:
+		return f.WindowFrom.IsZero() || m.Window.IsZero() || m.Window.UnixMilli() >= rows.Ceil(f.WindowFrom)
+	default:
+		return f.CreatedTo.IsZero() || m.CreatedAt.UnixMilli() < rows.Ceil(f.CreatedTo)
+	}
 }
 
 // noWindow stands for the time of a task without one.

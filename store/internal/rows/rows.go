@@ -95,20 +95,6 @@ func Window(r tracking.FixRange) (from, to int64) {
 	return from, to
 }
 
-// MarkIsCloser reports whether a filter's mark leaves out all that CreatedTo does, or WindowFrom where the
-// order is that of the windows. Else these leave out all that the mark does. A database that is told of
-// both may go by the wider one, and pass all that lies between on the way to each page.
-func MarkIsCloser(f tracking.TaskFilter) bool {
-	switch m := f.After; {
-	case m == nil:
-		return false
-	case f.Sort == tracking.SortWindow:
-		return f.WindowFrom.IsZero() || m.Window.IsZero() || m.Window.UnixMilli() >= Ceil(f.WindowFrom)
-	default:
-		return f.CreatedTo.IsZero() || m.CreatedAt.UnixMilli() < Ceil(f.CreatedTo)
-	}
-}
-
 // Bounds are the latest moments, in UTC milliseconds, that a lease and a retry can have.
 func Bounds(l tracking.Lease) (maxLease, maxRetry int64) {
 	maxLease, maxRetry = math.MaxInt64, math.MaxInt64
