@@ -43,16 +43,25 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 		return w, err
 	}
 	c.apply()
+	return c.given(), nil
+}
+
+// given is what the rows have been given, all of it in one piece of memory.
+func (c *change) given() (w tracking.Written) {
+	all := make([]tracking.Given, 0, len(c.tasks)+len(c.trips)+len(c.drivers))
 	for i := range c.tasks {
-		w.Tasks = append(w.Tasks, tracking.Given{Seq: c.tasks[i].Seq, Version: c.tasks[i].Version})
+		all = append(all, tracking.Given{Seq: c.tasks[i].Seq, Version: c.tasks[i].Version})
 	}
+	w.Tasks, all = all[:len(all):len(all)], all[len(all):]
 	for _, t := range c.trips {
-		w.Trips = append(w.Trips, tracking.Given{Seq: t.Seq, Version: t.Version})
+		all = append(all, tracking.Given{Seq: t.Seq, Version: t.Version})
 	}
+	w.Trips, all = all[:len(all):len(all)], all[len(all):]
 	for i := range c.drivers {
-		w.Drivers = append(w.Drivers, tracking.Given{Seq: c.drivers[i].Seq, Version: c.drivers[i].Version})
+		all = append(all, tracking.Given{Seq: c.drivers[i].Seq, Version: c.drivers[i].Version})
 	}
-	return w, nil
+	w.Drivers = all
+	return w
 }
 
 // change is a changeset on its way into an application: its rows, with their times as a store keeps
@@ -88,8 +97,10 @@ func (c *change) release() {
 		clear(c.tasks)
 		clear(c.drivers)
 		clear(c.events)
+		clear(c.deliver)
 		next = change{
 			tasks: c.tasks[:0], codes: c.codes[:0], ends: c.ends[:0], drivers: c.drivers[:0], events: c.events[:0],
+			deliver: c.deliver[:0],
 		}
 	}
 	*c = next
@@ -100,10 +111,12 @@ func (c *change) release() {
 func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 	c := changes.Get().(*change)
 	c.store, c.app, c.cs, c.deleted, c.closed = s, s.application(app), cs, cs.DeleteDrivers, cs.CloseRequests
-	c.deliver = s.boxes.open(cs.Deliver)
-	for i := range cs.Tasks {
-		if c.tasks = append(c.tasks, rows.BorrowedTask(cs.Tasks[i])); cs.Tasks[i].Version == 0 {
-			c.codes = rows.Codes(c.codes, &cs.Tasks[i])
+	c.deliver = s.boxes.open(c.deliver, cs.Deliver...)
+	c.tasks = append(c.tasks, cs.Tasks...)
+	for i := range c.tasks {
+		t := &c.tasks[i]
+		if rows.TaskTimes(t); t.Version == 0 {
+			c.codes = rows.Codes(c.codes, t)
 		}
 		c.ends = append(c.ends, len(c.codes))
 	}
@@ -111,8 +124,9 @@ func (s *Store) change(app tracking.AppID, cs *tracking.Changeset) *change {
 		t = rows.Trip(t)
 		c.trips = append(c.trips, &t)
 	}
-	for i := range cs.Drivers {
-		c.drivers = append(c.drivers, rows.BorrowedDriver(cs.Drivers[i]))
+	c.drivers = append(c.drivers, cs.Drivers...)
+	for i := range c.drivers {
+		rows.DriverTimes(&c.drivers[i])
 	}
 	for _, i := range cs.Invites {
 		i = rows.Invite(i)
@@ -402,15 +416,20 @@ func (c *change) putTask(t *tracking.Task, codes []uint64) {
 	if t.Version == 0 {
 		t.Version, t.Seq = c.app.lastVersion+1, c.store.taskSeq.Add(1)
 		c.app.tasks.insert(t, codes)
-		c.app.nearby.PutTask(*t)
+		if t.Waiting { // else the index is not asked to look for what it never had
+			c.app.nearby.PutTask(*t)
+		}
 		c.store.secrets.taskLinks.move(o, tracking.Hash{}, t.Link.Hash)
 		return
 	}
 	r := c.app.tasks.row(t.ID)
 	old := r.task()
 	t.Version, t.Seq, t.CreatedAt = old.Version+1, old.Seq, old.CreatedAt
-	c.app.tasks.replace(r, t)
-	c.app.nearby.PutTask(*t)
+	waits := old.Waiting || t.Waiting
+	c.app.tasks.replace(r, t, &old)
+	if waits {
+		c.app.nearby.PutTask(*t)
+	}
 	c.store.secrets.taskLinks.move(o, old.Link.Hash, t.Link.Hash)
 }
 
@@ -507,15 +526,18 @@ func (c *change) putKey(k *tracking.Key) {
 func (c *change) addEvents() {
 	for i, r := range c.events {
 		e := &c.cs.Events[i]
+		if len(e.Notices) > 0 {
+			r.notices = make([]tracking.Notice, 0, len(e.Notices)) // which the rows share
+		}
 		for _, n := range e.Notices {
 			d := c.app.drivers.byID[n.DriverID]
 			if d == nil {
 				continue
 			}
 			n.Person, n.EventID, n.Time = d.person, r.kept.id(), time.UnixMilli(r.recorded).UTC()
-			own := &noticeRow{notice: n, driver: d, order: c.store.noticeSeq.Add(1)}
-			c.app.addNotice(own)
-			r.notices = append(r.notices, own.notice)
+			r.notices = append(r.notices, n)
+			own := &r.notices[len(r.notices)-1]
+			c.app.addNotice(&noticeRow{notice: own, driver: d, order: c.store.noticeSeq.Add(1)})
 		}
 		r.order = c.store.eventSeq.Add(1)
 		c.app.events.add(r, e.Subject)

@@ -75,7 +75,8 @@ func (c *change) applyDeletions() {
 func (x *tasks) remove(r *taskRow) {
 	t := r.task()
 	x.unname(r.no, rows.Codes(nil, &t))
-	x.leave(r.no, keysOfTask(&t), taskKeys{})
+	keys := keysOfTask(&t)
+	x.leave(r.no, &keys, &taskKeys{})
 	x.all.all.remove(r.no, x.rows.byAge)
 	x.byID.remove(codeOf(string(t.ID)), r.no, x.rows.byAge)
 	if t.Key != "" {

@@ -22,17 +22,25 @@ type eventRow struct {
 
 // newEventRow is the row of an event, which is not in the lists yet, with so many deliveries to be set.
 func newEventRow(a *application, e *tracking.Event, deliveries int) *eventRow {
-	r := &eventRow{app: a, kept: packEvent(e), seq: e.Seq, recorded: e.RecordedAt.UnixMilli()}
-	if deliveries > 0 {
+	var r *eventRow
+	if deliveries == 1 { // as most have, in one piece of memory
+		both := new(struct {
+			eventRow
+			only [1]delivery
+		})
+		r = &both.eventRow
+		r.deliveries = both.only[:]
+	} else if r = new(eventRow); deliveries > 0 {
 		r.deliveries = make([]delivery, deliveries)
 	}
+	r.app, r.kept, r.seq, r.recorded = a, packEvent(e), e.Seq, e.RecordedAt.UnixMilli()
 	return r
 }
 
 // event is the row's event.
 func (r *eventRow) event() tracking.Event {
 	e := r.kept.event()
-	e.Seq, e.Notices = r.seq, slices.Clone(r.notices)
+	e.Seq, e.Notices = r.seq, append([]tracking.Notice(nil), r.notices...)
 	return e
 }
 
@@ -98,7 +106,8 @@ type events struct {
 type subject struct {
 	seq    int64 // of its last event
 	events list[*eventRow]
-	queues []*queue // those in which it has something to deliver, at most one of each outbox
+	queues []*queue  // those in which it has something to deliver, at most one of each outbox
+	only   [1]*queue // where these are while there is no second one
 }
 
 func newEvents() events {
@@ -226,7 +235,7 @@ func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more
 
 // noticeRow is a notice in a driver's feed.
 type noticeRow struct {
-	notice tracking.Notice
+	notice *tracking.Notice // its event's
 	driver *driverRow
 	order  int64 // of commit
 }
@@ -281,6 +290,6 @@ func (s *Store) Notices(
 	f := &d.others().feed
 	c := f.notices.at(func(r *noticeRow) bool { return r.notice.ID > after })
 	rows, _ := take(c.next, 0, max(limit, 0), nil)
-	page := copies(rows, func(r *noticeRow) tracking.Notice { return r.notice })
+	page := copies(rows, func(r *noticeRow) tracking.Notice { return *r.notice })
 	return page, after < f.purged || after > f.last, nil
 }

@@ -221,7 +221,7 @@ func (e *export) notices(a *application, r *driverRow, last int64) {
 			if after = n.notice.ID; after > last {
 				return
 			}
-			e.send(a.id, n.notice)
+			e.send(a.id, *n.notice)
 		}
 		if !more {
 			return

@@ -17,23 +17,29 @@ const chunkSize = 512
 type list[T any] struct {
 	chunks [][]T  // none is empty
 	one    [1][]T // where chunks is kept of a list that has had no more: most are short, and many
+	first  [2]T   // … and where its elements are, of one that has had no more
 	n      int
 }
 
 // len is the number of elements.
 func (l *list[T]) len() int { return l.n }
 
-// insert adds v, which must not be there.
+// insert adds v, unless it is there.
 func (l *list[T]) insert(v T, compare func(a, b T) int) {
-	l.n++
 	if len(l.chunks) == 0 {
-		l.put(0, []T{v})
+		l.put(0, append(l.first[:0], v))
+		l.n++
 		return
 	}
 	c := len(l.chunks) - 1
-	if last := l.chunks[c]; compare(last[len(last)-1], v) < 0 { // the usual case: it is the newest
+	last := l.chunks[c]
+	switch order := compare(last[len(last)-1], v); {
+	case order == 0:
+		return
+	case order < 0: // the usual case: it is the newest
+		l.n++
 		if len(last) < chunkSize {
-			l.chunks[c] = append(last, v)
+			l.chunks[c] = append(l.room(last), v)
 			return
 		}
 		// Of many the next is as long as it will be: to grow would take as much again, and a third more.
@@ -42,6 +48,10 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 	}
 	c, i := l.find(v, compare)
 	chunk := l.chunks[c]
+	if compare(chunk[i], v) == 0 {
+		return
+	}
+	l.n++
 	if len(chunk) == chunkSize {
 		left, right := chunk[:chunkSize/2:chunkSize/2], append([]T(nil), chunk[chunkSize/2:]...)
 		l.chunks[c] = append([]T(nil), left...)
@@ -52,10 +62,20 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 		chunk = l.chunks[c]
 	}
 	var zero T
-	chunk = append(chunk, zero)
+	chunk = append(l.room(chunk), zero)
 	copy(chunk[i+1:], chunk[i:])
 	chunk[i] = v
 	l.chunks[c] = chunk
+}
+
+// room is a chunk of l's with room for one more.
+func (l *list[T]) room(chunk []T) []T {
+	if len(chunk) < cap(chunk) {
+		return chunk
+	}
+	chunk = slices.Grow(chunk, 1)
+	clear(l.first[:]) // let go of them: they are elsewhere
+	return chunk
 }
 
 // put inserts a chunk.
@@ -200,50 +220,64 @@ func (p *cursor[T]) prev() (v T, ok bool) {
 	return p.l.chunks[p.c][p.i], true
 }
 
-// lists are ordered lists by key. A key with one element, as most of those by which a single row is
-// found, has no list of its own: that would take three times as much as the element's place in the map.
-type lists[T any] struct {
-	ones  map[uint64]T
-	lists map[uint64]*list[T]
+// lists are ordered lists of tasks by key. A key with one task, as most of those by which a single row
+// is found, has no list of its own: that would take six times as much as its place in the map. The map
+// holds numbers alone, which the garbage collector need not look at.
+type lists struct {
+	by   map[uint64]uint32 // a key's only task, or the number of its list with severals set
+	many slab[list[taskNo]]
 }
 
-func newLists[T any]() lists[T] {
-	return lists[T]{ones: make(map[uint64]T), lists: make(map[uint64]*list[T])}
+// severals is more than there can be tasks.
+const severals = 1 << 31
+
+func newLists() lists { return lists{by: make(map[uint64]uint32)} }
+
+// get is what a key has: none, one, or a list of some, to be read only.
+func (x *lists) get(key uint64) (one taskNo, some *list[taskNo], ok bool) {
+	n, ok := x.by[key]
+	if n&severals != 0 {
+		return 0, x.many.at(n &^ severals), true
+	}
+	return n, nil, ok
 }
 
 // of is the list of a key, to be read only; nil: it has no elements.
-func (x *lists[T]) of(key uint64) *list[T] {
-	if l := x.lists[key]; l != nil {
-		return l
+func (x *lists) of(key uint64) *list[taskNo] {
+	one, some, ok := x.get(key)
+	if ok && some == nil {
+		return &list[taskNo]{chunks: [][]taskNo{{one}}, n: 1}
 	}
-	if v, ok := x.ones[key]; ok {
-		return &list[T]{chunks: [][]T{{v}}, n: 1}
-	}
-	return nil
+	return some
 }
 
-// insert adds v to the list of a key.
-func (x *lists[T]) insert(key uint64, v T, compare func(a, b T) int) {
-	l := x.lists[key]
-	if l == nil {
-		first, ok := x.ones[key]
-		if !ok {
-			x.ones[key] = v
-			return
+// insert adds n to the list of a key, unless it is there.
+func (x *lists) insert(key uint64, n taskNo, compare func(a, b taskNo) int) {
+	one, some, ok := x.get(key)
+	switch {
+	case !ok:
+		x.by[key] = n
+	case some != nil:
+		some.insert(n, compare)
+	case one != n:
+		no := x.many.put(list[taskNo]{})
+		some = x.many.at(no)
+		some.insert(one, compare)
+		some.insert(n, compare)
+		x.by[key] = no | severals
+	}
+}
+
+// remove takes n out of the list of a key, if it is there.
+func (x *lists) remove(key uint64, n taskNo, compare func(a, b taskNo) int) {
+	one, some, ok := x.get(key)
+	switch {
+	case some != nil:
+		if some.remove(n, compare); some.len() == 0 {
+			x.many.drop(x.by[key] &^ severals)
+			delete(x.by, key)
 		}
-		delete(x.ones, key)
-		l = new(list[T])
-		l.insert(first, compare)
-		x.lists[key] = l
-	}
-	l.insert(v, compare)
-}
-
-// remove takes v out of the list of a key.
-func (x *lists[T]) remove(key uint64, v T, compare func(a, b T) int) {
-	if x.lists[key] != nil {
-		removeFrom(x.lists, key, v, compare)
-	} else if one, ok := x.ones[key]; ok && compare(one, v) == 0 {
-		delete(x.ones, key)
+	case ok && one == n:
+		delete(x.by, key)
 	}
 }

@@ -27,8 +27,8 @@ func TestList(t *testing.T) {
 				if v := c.next(i); r.Float64() >= c.remove {
 					if at, found := slices.BinarySearch(ref, v); !found {
 						ref = slices.Insert(ref, at, v)
-						l.insert(v, cmp.Compare[int])
-					}
+					} // else it is there
+					l.insert(v, cmp.Compare[int])
 				} else if len(ref) > 0 {
 					at := r.IntN(len(ref))
 					if !l.remove(ref[at], cmp.Compare[int]) {
@@ -95,17 +95,19 @@ func compareList(t *testing.T, r *rand.Rand, l *list[int], ref []int) {
 // last one goes.
 func TestLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	x, ref := newLists[int](), map[uint64][]int{}
+	x, ref := newLists(), map[uint64][]taskNo{}
 	for range 5000 {
-		key, v := r.Uint64N(20), r.IntN(4)
+		key, v := r.Uint64N(20), taskNo(r.IntN(4))
 		if at, found := slices.BinarySearch(ref[key], v); !found {
 			ref[key] = slices.Insert(ref[key], at, v)
-			x.insert(key, v, cmp.Compare[int])
+			x.insert(key, v, cmp.Compare[taskNo])
+		} else if r.IntN(3) == 0 {
+			x.insert(key, v, cmp.Compare[taskNo]) // which is there
 		} else {
 			ref[key] = slices.Delete(ref[key], at, at+1)
-			x.remove(key, v, cmp.Compare[int])
+			x.remove(key, v, cmp.Compare[taskNo])
 		}
-		x.remove(key, 99, cmp.Compare[int]) // which is not there
+		x.remove(key, 99, cmp.Compare[taskNo]) // which is not there
 		l := x.of(key)
 		if (l == nil) != (len(ref[key]) == 0) {
 			t.Fatalf("a list of %d: %v, want its elements to be %v", key, l != nil, ref[key])

@@ -27,8 +27,8 @@ func (b *outboxes) find(name string) *outbox {
 	return b.byName[name]
 }
 
-// open finds outboxes, making those that are new.
-func (b *outboxes) open(names []string) (list []*outbox) {
+// open appends outboxes to a list, making those that are new.
+func (b *outboxes) open(list []*outbox, names ...string) []*outbox {
 	for _, name := range names {
 		o := b.find(name)
 		if o == nil {
@@ -176,6 +176,7 @@ type queue struct {
 	ended  bool   // its owner has given it back, but FinishEvents is not through with it
 	in     *heaped[*queue]
 	slot   int
+	only   [1]*delivery // where events are while there is no second one
 }
 
 // order is that of its first event.
@@ -254,6 +255,10 @@ func (b *box) queueOf(s *subject) *queue {
 		}
 	}
 	q := &queue{box: b}
+	q.events = q.only[:0]
+	if s.queues == nil {
+		s.queues = s.only[:0]
+	}
 	s.queues = append(s.queues, q)
 	return q
 }

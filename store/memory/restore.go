@@ -254,7 +254,7 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 	case tracking.Notice:
 		d := a.drivers.byID[v.DriverID]
 		v.Person, v.Time = d.person, rows.Time(v.Time)
-		r := &noticeRow{notice: v, driver: d, order: s.noticeSeq.Add(1)}
+		r := &noticeRow{notice: &v, driver: d, order: s.noticeSeq.Add(1)}
 		f := &d.more().feed
 		f.last = max(f.last, v.ID)
 		f.notices.insert(r, byNoticeID)
@@ -280,7 +280,7 @@ func (s *Store) restoreEvent(a *application, v tracking.EventRow) {
 	r.order = s.eventSeq.Add(1)
 	for i, d := range v.Deliveries {
 		r.deliveries[i] = delivery{
-			row: r, outbox: s.boxes.open([]string{d.Outbox})[0], state: pending, attempts: d.Attempts,
+			row: r, outbox: s.boxes.open(nil, d.Outbox)[0], state: pending, attempts: d.Attempts,
 		}
 		if !d.RetryAt.IsZero() {
 			r.deliveries[i].retryAt = d.RetryAt.UnixMilli()

@@ -8,7 +8,7 @@ type slab[T any] struct {
 	free   []uint32 // of these, the ones whose rows are gone
 }
 
-const slabChunk = 256 // rows, so that a small application's take little
+const slabChunk = 64 // rows, so that a small application's take little
 
 // put keeps a row and returns its number.
 func (s *slab[T]) put(row T) (n uint32) {

@@ -48,7 +48,7 @@ func TestSameCode(t *testing.T) {
 	}
 	a, b := x.row("a"), x.row("b")
 	// As if b, and its key, had the codes of a and of its key.
-	for in, texts := range map[*lists[taskNo]][2]string{&x.byID: {"a", "b"}, &x.byKey: {"key a", "key b"}} {
+	for in, texts := range map[*lists][2]string{&x.byID: {"a", "b"}, &x.byKey: {"key a", "key b"}} {
 		in.remove(codeOf(texts[1]), b.no, x.rows.byAge)
 		in.insert(codeOf(texts[0]), b.no, x.rows.byAge)
 	}

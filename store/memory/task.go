@@ -37,11 +37,11 @@ func msOrNever(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// put makes t the row's task.
-func (r *taskRow) put(t *tracking.Task) {
+// put makes t the row's task, whose keys these are.
+func (r *taskRow) put(t *tracking.Task, k *taskKeys) {
 	r.kept = pack(t)
-	r.completed, r.due = t.CompletedAt.UnixMilli(), t.DueAt.UnixMilli()
-	r.window, r.late = msOrNever(t.Window.At()), msOrNever(t.LateFrom())
+	r.completed, r.due = k.completed.UnixMilli(), k.due.UnixMilli()
+	r.window, r.late = msOrNever(k.window), msOrNever(k.late)
 }
 
 // task is the row's task, of which nothing may be kept.
@@ -102,36 +102,68 @@ func (x *taskRows) kept(found []taskNo) []packedTask {
 // tasks holds an application's tasks, and the lists that serve its filters.
 type tasks struct {
 	rows     *taskRows
-	byID     lists[taskNo] // by codeOf the id
-	byKey    lists[taskNo] // by codeOf the key
+	byID     lists // by codeOf the id
+	byKey    lists // by codeOf the key
 	all      taskSet
 	byDriver map[tracking.DriverID]*taskSet
-	byOrder  lists[taskNo]                         // by codeOf the order
-	byTerm   lists[taskNo]                         // by [rows.Codes]
-	byWindow map[tracking.TaskStatus]*list[taskNo] // in the order of byWindow
-	owed     list[taskNo]                          // those that are late or may become so
-	seeking  list[taskNo]                          // those that Seek
-	geocode  list[taskNo]                          // by GeocodeAt
-	due      list[taskNo]                          // by DueAt
-	personal list[taskNo]                          // the completed ones that are Personal, by completion
+	byOrder  lists        // by codeOf the order
+	byTerm   lists        // by [rows.Codes]
+	byWindow statusLists  // in the order of byWindow
+	owed     list[taskNo] // those that are late or may become so
+	seeking  list[taskNo] // those that Seek
+	geocode  list[taskNo] // by GeocodeAt
+	due      list[taskNo] // by DueAt
+	personal list[taskNo] // the completed ones that are Personal, by completion
 }
 
 // taskSet is the tasks of the application, or of one driver.
 type taskSet struct {
 	all       list[taskNo]
-	byStatus  map[tracking.TaskStatus]*list[taskNo]
+	byStatus  statusLists
 	completed list[taskNo] // those with a CompletedAt, by it
+}
+
+// statusLists are lists by status: so few that to look at each takes less than a map. None is empty.
+type statusLists []*statusList
+
+type statusList struct {
+	status tracking.TaskStatus
+	list[taskNo]
+}
+
+// of is the list of a status; nil: it has no elements.
+func (x statusLists) of(st tracking.TaskStatus) *list[taskNo] {
+	for _, l := range x {
+		if l.status == st {
+			return &l.list
+		}
+	}
+	return nil
+}
+
+func (x *statusLists) insert(st tracking.TaskStatus, n taskNo, compare func(a, b taskNo) int) {
+	l := x.of(st)
+	if l == nil {
+		next := &statusList{status: tracking.TaskStatus(strings.Clone(string(st)))}
+		*x, l = append(*x, next), &next.list
+	}
+	l.insert(n, compare)
+}
+
+func (x *statusLists) remove(st tracking.TaskStatus, n taskNo, compare func(a, b taskNo) int) {
+	if l := x.of(st); l != nil && l.remove(n, compare) && l.len() == 0 {
+		*x = slices.DeleteFunc(*x, func(l *statusList) bool { return l.status == st })
+	}
 }
 
 func newTasks() tasks {
 	return tasks{
 		rows:     newTaskRows(),
-		byID:     newLists[taskNo](),
-		byKey:    newLists[taskNo](),
+		byID:     newLists(),
+		byKey:    newLists(),
 		byDriver: make(map[tracking.DriverID]*taskSet),
-		byOrder:  newLists[taskNo](),
-		byTerm:   newLists[taskNo](),
-		byWindow: make(map[tracking.TaskStatus]*list[taskNo]),
+		byOrder:  newLists(),
+		byTerm:   newLists(),
 	}
 }
 
@@ -141,16 +173,24 @@ type taskKeys struct {
 	driver                  tracking.DriverID
 	order                   string
 	completed, geocode, due time.Time
-	window                  time.Time
-	owed, seeks, personal   bool
+	window, late            time.Time
+	seeks, personal         bool
 }
 
 func keysOfTask(t *tracking.Task) taskKeys {
-	return taskKeys{
-		t.Status, t.DriverID, t.OrderID, t.CompletedAt, t.GeocodeAt, t.DueAt, t.Window.At(), !t.LateFrom().IsZero(),
-		t.Seeks(), t.Personal() && !t.CompletedAt.IsZero(),
+	k := taskKeys{
+		status: t.Status, driver: t.DriverID, order: t.OrderID, completed: t.CompletedAt, geocode: t.GeocodeAt,
+		due: t.DueAt, window: t.Window.At(), seeks: t.Waiting || !t.AssignAt.IsZero(),
 	}
+	// The task's own methods take a copy of it, a kilobyte, to answer mostly no.
+	if !t.Promise.IsZero() || !t.Window.To.IsZero() {
+		k.late = t.LateFrom()
+	}
+	k.personal = !t.CompletedAt.IsZero() && t.Personal()
+	return k
 }
+
+func (k *taskKeys) owed() bool { return !k.late.IsZero() }
 
 // row is a task's, nil if there is none.
 func (x *tasks) row(id tracking.TaskID) *taskRow {
@@ -163,19 +203,20 @@ func (x *tasks) withKey(key string) *taskRow {
 }
 
 // find is the row that is the one among those of a text's code.
-func (x *tasks) find(in *lists[taskNo], text string, is func(*taskRow) bool) *taskRow {
-	code := codeOf(text)
-	if n, ok := in.ones[code]; ok {
-		if r := x.rows.at(n); is(r) {
+func (x *tasks) find(in *lists, text string, is func(*taskRow) bool) *taskRow {
+	one, some, ok := in.get(codeOf(text))
+	if !ok {
+		return nil
+	}
+	if some == nil {
+		if r := x.rows.at(one); is(r) {
 			return r
 		}
 		return nil
 	}
-	if l := in.lists[code]; l != nil {
-		for n := range walk(l) {
-			if r := x.rows.at(n); is(r) {
-				return r
-			}
+	for n := range walk(some) {
+		if r := x.rows.at(n); is(r) {
+			return r
 		}
 	}
 	return nil
@@ -184,11 +225,11 @@ func (x *tasks) find(in *lists[taskNo], text string, is func(*taskRow) bool) *ta
 // insert adds a new task, whose [rows.Codes] are these. Its CreatedAt and Seq are set.
 func (x *tasks) insert(t *tracking.Task, codes []uint64) {
 	no := x.rows.put(taskRow{place: place{t.CreatedAt.UnixMilli(), t.Seq}})
-	r := x.rows.at(no)
+	r, keys := x.rows.at(no), keysOfTask(t)
 	r.no = no
-	r.put(t)
+	r.put(t, &keys)
 	x.all.all.insert(no, x.rows.byAge)
-	x.enter(no, t, taskKeys{})
+	x.enter(no, &keys, &taskKeys{})
 	x.name(no, codes)
 	x.byID.insert(codeOf(string(t.ID)), no, x.rows.byAge)
 	if t.Key != "" {
@@ -196,19 +237,18 @@ func (x *tasks) insert(t *tracking.Task, codes []uint64) {
 	}
 }
 
-// replace puts t in the place of r's task.
-func (x *tasks) replace(r *taskRow, t *tracking.Task) {
-	old := r.task()
-	other := !rows.SameTerms(&old, t)
+// replace puts t in the place of r's task, which was another way.
+func (x *tasks) replace(r *taskRow, t, old *tracking.Task) {
+	other := !rows.SameTerms(old, t)
 	if other {
-		x.unname(r.no, rows.Codes(nil, &old))
+		x.unname(r.no, rows.Codes(nil, old))
 	}
-	if was, next := keysOfTask(&old), keysOfTask(t); was != next {
-		x.leave(r.no, was, next)
-		r.put(t)
-		x.enter(r.no, t, was)
+	if was, next := keysOfTask(old), keysOfTask(t); was != next {
+		x.leave(r.no, &was, &next)
+		r.put(t, &next)
+		x.enter(r.no, &next, &was)
 	} else {
-		r.put(t)
+		r.put(t, &next)
 	}
 	if other {
 		x.name(r.no, rows.Codes(nil, t))
@@ -236,10 +276,8 @@ func (x *tasks) unname(n taskNo, codes []uint64) {
 	}
 }
 
-// enter puts n, whose task is t, into the lists of its keys, other than those where it has been under
-// its former keys.
-func (x *tasks) enter(n taskNo, t *tracking.Task, was taskKeys) {
-	now := keysOfTask(t)
+// enter puts n into the lists of its keys, other than those where it has been under its former keys.
+func (x *tasks) enter(n taskNo, now, was *taskKeys) {
 	x.all.enter(x.rows, n, now, was, false)
 	if now.driver != "" {
 		set := x.byDriver[now.driver]
@@ -258,9 +296,9 @@ func (x *tasks) enter(n taskNo, t *tracking.Task, was taskKeys) {
 		x.byOrder.insert(codeOf(now.order), n, x.rows.byAge)
 	}
 	if now.status != was.status || now.window != was.window {
-		insertInto(x.byWindow, now.status, n, x.rows.byWindow)
+		x.byWindow.insert(now.status, n, x.rows.byWindow)
 	}
-	if now.owed && !was.owed {
+	if now.owed() && !was.owed() {
 		x.owed.insert(n, x.rows.byAge)
 	}
 	if now.seeks && !was.seeks {
@@ -279,7 +317,7 @@ func (x *tasks) enter(n taskNo, t *tracking.Task, was taskKeys) {
 
 // leave takes n, which has still its former keys, out of the lists that it will not be in under its
 // next ones.
-func (x *tasks) leave(n taskNo, was, next taskKeys) {
+func (x *tasks) leave(n taskNo, was, next *taskKeys) {
 	x.all.leave(x.rows, n, was, next, false)
 	if set := x.byDriver[was.driver]; was.driver != "" {
 		moved := next.driver != was.driver
@@ -295,9 +333,9 @@ func (x *tasks) leave(n taskNo, was, next taskKeys) {
 		x.byOrder.remove(codeOf(was.order), n, x.rows.byAge)
 	}
 	if was.status != next.status || was.window != next.window {
-		removeFrom(x.byWindow, was.status, n, x.rows.byWindow)
+		x.byWindow.remove(was.status, n, x.rows.byWindow)
 	}
-	if was.owed && !next.owed {
+	if was.owed() && !next.owed() {
 		x.owed.remove(n, x.rows.byAge)
 	}
 	if was.seeks && !next.seeks {
@@ -316,21 +354,18 @@ func (x *tasks) leave(n taskNo, was, next taskKeys) {
 
 // enter and leave treat the lists by status and by completion alike; moved says that n comes from,
 // or goes to, another set.
-func (s *taskSet) enter(by *taskRows, n taskNo, now, was taskKeys, moved bool) {
+func (s *taskSet) enter(by *taskRows, n taskNo, now, was *taskKeys, moved bool) {
 	if moved || now.status != was.status {
-		if s.byStatus == nil {
-			s.byStatus = make(map[tracking.TaskStatus]*list[taskNo])
-		}
-		insertInto(s.byStatus, now.status, n, by.byAge)
+		s.byStatus.insert(now.status, n, by.byAge)
 	}
 	if !now.completed.IsZero() && (moved || now.completed != was.completed) {
 		s.completed.insert(n, by.byCompletion)
 	}
 }
 
-func (s *taskSet) leave(by *taskRows, n taskNo, was, next taskKeys, moved bool) {
+func (s *taskSet) leave(by *taskRows, n taskNo, was, next *taskKeys, moved bool) {
 	if moved || was.status != next.status {
-		removeFrom(s.byStatus, was.status, n, by.byAge)
+		s.byStatus.remove(was.status, n, by.byAge)
 	}
 	if !was.completed.IsZero() && (moved || was.completed != next.completed) {
 		s.completed.remove(n, by.byCompletion)
@@ -468,15 +503,15 @@ func (x *tasks) sources(f tracking.TaskFilter) (sources []*list[taskNo], whole b
 	case f.Waiting:
 		sources = []*list[taskNo]{&x.seeking}
 	case f.Sort == tracking.SortWindow && f.DriverID == "":
-		for st, l := range x.byWindow {
-			if len(f.Status) == 0 || slices.Contains(f.Status, st) {
-				sources = append(sources, l)
+		for _, l := range x.byWindow {
+			if len(f.Status) == 0 || slices.Contains(f.Status, l.status) {
+				sources = append(sources, &l.list)
 			}
 		}
 		return sources, true
 	case len(f.Status) > 0:
 		for i, st := range f.Status {
-			if l := set.byStatus[st]; l != nil && !slices.Contains(f.Status[:i], st) {
+			if l := set.byStatus.of(st); l != nil && !slices.Contains(f.Status[:i], st) {
 				sources = append(sources, l)
 			}
 		}
@@ -648,7 +683,7 @@ func (a *application) count(n *tracking.Stats, now time.Time) {
 
 // in is how many tasks are in a state.
 func (x *tasks) in(st tracking.TaskStatus) int {
-	if l := x.all.byStatus[st]; l != nil {
+	if l := x.all.byStatus.of(st); l != nil {
 		return l.len()
 	}
 	return 0

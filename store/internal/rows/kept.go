@@ -28,7 +28,8 @@ func Ceil(t time.Time) int64 {
 
 // Task is a copy of t as a store keeps it.
 func Task(t tracking.Task) tracking.Task {
-	t = BorrowedTask(t.Clone())
+	t = t.Clone()
+	TaskTimes(&t)
 	for i := range t.Proofs {
 		t.Proofs[i].At = Time(t.Proofs[i].At)
 	}
@@ -40,9 +41,9 @@ func Task(t tracking.Task) tracking.Task {
 	return t
 }
 
-// BorrowedTask is t with its times as a store keeps them, but for those in its lists: for who writes
-// all of it somewhere else, in whole milliseconds, before the caller goes on.
-func BorrowedTask(t tracking.Task) tracking.Task {
+// TaskTimes makes a task's times what a store keeps, but for those in its lists: for who writes all of
+// it somewhere else, in whole milliseconds, before the caller goes on.
+func TaskTimes(t *tracking.Task) {
 	t.Time, t.GeocodeAt, t.Link.MadeAt = Time(t.Time), Time(t.GeocodeAt), Time(t.Link.MadeAt)
 	t.CreatedAt, t.UpdatedAt, t.AssignedAt = Time(t.CreatedAt), Time(t.UpdatedAt), Time(t.AssignedAt)
 	t.StartedAt, t.PickedUpAt, t.CompletedAt = Time(t.StartedAt), Time(t.PickedUpAt), Time(t.CompletedAt)
@@ -51,7 +52,6 @@ func BorrowedTask(t tracking.Task) tracking.Task {
 	t.Window.From, t.Window.To, t.Promise = Time(t.Window.From), Time(t.Window.To), Time(t.Promise)
 	t.LateFor, t.AssignAt, t.DueAt = Time(t.LateFor), Time(t.AssignAt), Time(t.DueAt)
 	t.WaitsSince, t.ErasedAt = Time(t.WaitsSince), Time(t.ErasedAt)
-	return t
 }
 
 // Trip is a copy of t as a store keeps it.
@@ -64,14 +64,18 @@ func Trip(t tracking.Trip) tracking.Trip {
 }
 
 // Driver is a copy of d as a store keeps it, without a position: that comes from fixes only.
-func Driver(d tracking.Driver) tracking.Driver { return BorrowedDriver(d.Clone()) }
+func Driver(d tracking.Driver) tracking.Driver {
+	d = d.Clone()
+	DriverTimes(&d)
+	return d
+}
 
-// BorrowedDriver is d so, for who writes all of it somewhere else before the caller goes on.
-func BorrowedDriver(d tracking.Driver) tracking.Driver {
+// DriverTimes makes a driver so, but for the copy, for who writes all of it somewhere else before the
+// caller goes on.
+func DriverTimes(d *tracking.Driver) {
 	d.DutyAt, d.OffDutyAt, d.LegAt = Time(d.DutyAt), Time(d.OffDutyAt), Time(d.LegAt)
 	d.CreatedAt, d.UpdatedAt = Time(d.CreatedAt), Time(d.UpdatedAt)
 	d.Position, d.Distance = tracking.Position{}, 0
-	return d
 }
 
 // Invite is a copy of i as a store keeps it.

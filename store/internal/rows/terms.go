@@ -43,12 +43,24 @@ func Terms(t *tracking.Task, longest int) []string {
 // longestCoded is how much of a beginning or an end a code goes by, in bytes.
 const longestCoded = 8
 
-// Codes appends the codes of a task's terms to a list, each once: numbers, for an index that keeps them
-// in memory, where the terms themselves would cost more than what they lead to. Several terms may have
-// one code, and all that begin or end alike for long do, so that what is found is to be looked at again.
+// Codes appends the codes of a task's terms to a list, some perhaps twice: numbers, for an index that
+// keeps them in memory, where the terms themselves would cost more than what they lead to. Several terms
+// may have one code, and all that begin or end alike for long do, so that what is found is to be looked
+// at again.
 func Codes(codes []uint64, t *tracking.Task) []uint64 {
+	all, ascii := asciiCodes(codes, t)
+	if !ascii {
+		all = textCodes(codes, t)
+	}
+	for k, v := range t.Properties {
+		all = append(all, propertyCode(k, v))
+	}
+	return all
+}
+
+// textCodes are the codes but for those of properties.
+func textCodes(codes []uint64, t *tracking.Task) []uint64 {
 	words, tails := t.SearchTerms()
-	from := len(codes)
 	for _, word := range words {
 		word = beginning(word, longestCoded)
 		var code uint64
@@ -64,11 +76,80 @@ func Codes(codes []uint64, t *tracking.Task) []uint64 {
 			codes = append(codes, tailCode(digits[len(digits)-n:]))
 		}
 	}
-	for k, v := range t.Properties {
-		codes = append(codes, propertyCode(k, v))
+	return codes
+}
+
+// asciiCodes is textCodes for texts of ASCII alone, as most are, and reports whether they are: to take
+// them apart here takes a tenth of the time, and no memory.
+func asciiCodes(codes []uint64, t *tracking.Task) (_ []uint64, ascii bool) {
+	if codes, ascii = asciiWords(codes, t.OrderID); !ascii {
+		return nil, false
 	}
-	slices.Sort(codes[from:])
-	return codes[:from+len(slices.Compact(codes[from:]))]
+	if n := len(t.OrderID); n > 0 && isDigit(t.OrderID[n-1]) {
+		codes, _ = asciiTails(codes, t.OrderID)
+	}
+	for _, p := range [...]*tracking.Place{t.Pickup, t.Drop} {
+		if p == nil {
+			continue
+		}
+		if codes, ascii = asciiWords(codes, p.Address); !ascii {
+			return nil, false
+		}
+		if p.Customer == nil {
+			continue
+		}
+		if codes, ascii = asciiWords(codes, p.Customer.Name); !ascii {
+			return nil, false
+		}
+		if codes, ascii = asciiTails(codes, p.Customer.Mobile); !ascii {
+			return nil, false
+		}
+	}
+	return codes, true
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
+
+// asciiWords appends the codes of a text's words, and reports whether it is of ASCII alone.
+func asciiWords(codes []uint64, text string) (_ []uint64, ascii bool) {
+	var code uint64
+	length := 0
+	for i := range len(text) {
+		c := text[i]
+		if c >= utf8.RuneSelf {
+			return nil, false
+		}
+		if small := c | 0x20; 'a' <= small && small <= 'z' {
+			c = small
+		} else if !isDigit(c) {
+			code, length = 0, 0
+			continue
+		}
+		if length++; length <= longestCoded {
+			code = code<<8 | uint64(c)
+			codes = append(codes, code)
+		}
+	}
+	return codes, true
+}
+
+// asciiTails appends the codes of a number's ends, and reports whether it is of ASCII alone.
+func asciiTails(codes []uint64, number string) (_ []uint64, ascii bool) {
+	var code uint64
+	digits := 0
+	for i := len(number) - 1; i >= 0; i-- {
+		c := number[i]
+		if c >= utf8.RuneSelf {
+			return nil, false
+		}
+		if isDigit(c) && digits < longestCoded {
+			code |= uint64(c) << (8 * digits)
+			if digits++; digits >= 3 {
+				codes = append(codes, ^code)
+			}
+		}
+	}
+	return codes, true
 }
 
 func wordCode(word string) (code uint64) {
