@@ -143,6 +143,14 @@ func (d Driver) OpenTasks() int {
 		return len(d.Route)
 	}
 	n := 0
+	if len(d.Route) <= 16 { // to look back takes less than a map
+		for i, s := range d.Route {
+			if !slices.ContainsFunc(d.Route[:i], func(o Stop) bool { return o.TaskID == s.TaskID }) {
+				n++
+			}
+		}
+		return n
+	}
 	seen := make(map[TaskID]struct{}, len(d.Route))
 	for _, s := range d.Route {
 		if _, twice := seen[s.TaskID]; !twice {
@@ -814,7 +822,8 @@ func (s *Service) route(ctx context.Context, d Driver, now time.Time) (Route, er
 func placesOf(route []Stop, tasks map[TaskID]Task) []*LngLat {
 	places := make([]*LngLat, len(route))
 	for i, stop := range route {
-		places[i] = pointOf(tasks[stop.TaskID].place(stop.Leg))
+		t := tasks[stop.TaskID]
+		places[i] = pointOf(t.place(stop.Leg))
 	}
 	return places
 }

@@ -14,6 +14,7 @@ import (
 	"hash"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -672,7 +673,9 @@ func (c *core) mac(ctx context.Context, parts ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return base64.RawURLEncoding.EncodeToString(sum[:18]), nil
+	var text [24]byte
+	base64.RawURLEncoding.Encode(text[:], sum[:18])
+	return string(text[:]), nil
 }
 
 // secret is what hashes are keyed with. To key one takes longer than to hash a text.
@@ -747,7 +750,7 @@ func (s *Service) tokens(ctx context.Context, d Driver, inv Invite, nonce string
 // are in it: generations begin anew when an id is used again. Those who joined before that was so
 // keep the token they have.
 func (s *Service) ingestToken(ctx context.Context, d Driver) (string, error) {
-	generation := fmt.Sprint(d.TokenGeneration)
+	generation := strconv.Itoa(d.TokenGeneration)
 	former, err := s.mac(ctx, "ingest", string(s.app), string(d.ID), generation)
 	if err != nil || hashOf(former) == d.IngestToken {
 		return former, err
@@ -779,7 +782,7 @@ func (l *Link) revoke() (changed bool) {
 }
 
 func (s *Service) linkToken(ctx context.Context, subject Subject, generation int) (string, error) {
-	return s.mac(ctx, "link", string(s.app), string(subject.Kind), subject.ID, fmt.Sprint(generation))
+	return s.mac(ctx, "link", string(s.app), string(subject.Kind), subject.ID, strconv.Itoa(generation))
 }
 
 // LinkToken returns the token of the tracking link that a task had when it was created or read, and

@@ -807,26 +807,28 @@ type TaskReader interface {
 }
 
 // pointField is the input that Point comes from.
-func (t Task) pointField() string {
+func (t *Task) pointField() string {
 	if t.Type == TypeDrop {
 		return "drop.lnglat"
 	}
 	return "pickup.lnglat"
 }
 
-// legs are what lies before the driver of a task that is not completed, in order.
-func (t Task) legs() []Leg {
+// legs are what lies before the driver of a task that is not completed, in order; to be read only.
+func (t *Task) legs() []Leg {
 	switch {
 	case t.Type == TypePickup:
-		return []Leg{LegPickup}
+		return bothLegs[:1:1]
 	case t.Type == TypePickupAndDrop && t.PickedUpAt.IsZero():
-		return []Leg{LegPickup, LegDrop}
+		return bothLegs[:]
 	}
-	return []Leg{LegDrop}
+	return bothLegs[1:]
 }
 
+var bothLegs = [...]Leg{LegPickup, LegDrop}
+
 // watchedLeg is the one that the holder of the task's link waits at the end of.
-func (t Task) watchedLeg() Leg {
+func (t *Task) watchedLeg() Leg {
 	if t.Type == TypePickup {
 		return LegPickup
 	}
@@ -834,7 +836,7 @@ func (t Task) watchedLeg() Leg {
 }
 
 // place is where a leg leads to.
-func (t Task) place(leg Leg) *Place {
+func (t *Task) place(leg Leg) *Place {
 	if leg == LegPickup {
 		return t.Pickup
 	}
@@ -842,7 +844,7 @@ func (t Task) place(leg Leg) *Place {
 }
 
 // lacksPoint reports whether one of the task's places has no point yet.
-func (t Task) lacksPoint() bool {
+func (t *Task) lacksPoint() bool {
 	return t.Pickup != nil && t.Pickup.LngLat == nil || t.Drop != nil && t.Drop.LngLat == nil
 }
 
@@ -929,7 +931,7 @@ func pinShown(t Task) bool {
 
 func (id TaskID) subject() Subject { return Subject{KindTask, string(id)} }
 
-func (t Task) subject() Subject { return t.ID.subject() }
+func (t *Task) subject() Subject { return t.ID.subject() }
 
 // The transitions of a task. Each is a pure function of the task as it is: it returns the task as
 // it is to be and whether that is a change; with an error the state forbids it. What lies around it
@@ -1500,7 +1502,7 @@ func (t Task) asking(kinds []ProofKind) Task {
 }
 
 // lacksPIN reports whether the task asks for a PIN and has none yet.
-func (t Task) lacksPIN() bool { return t.PIN == "" && slices.Contains(t.Proof, ProofPIN) }
+func (t *Task) lacksPIN() bool { return t.PIN == "" && slices.Contains(t.Proof, ProofPIN) }
 
 // reopened takes the end of the task back, for so long after it. Held tells that the driver it had
 // is still there, and gets it again; else it is nobody's. One that nobody had is sought for again, if
@@ -1787,7 +1789,7 @@ func (n *NewTask) normalize(geocodes bool) error {
 			*side.place = p
 		}
 	}
-	c.contact("customer", n.Customer)
+	c.contact(n.Customer)
 	c.line("order_id", n.OrderID, 200)
 	c.text("notes", n.Notes, 4000)
 	c.line("Idempotency-Key", n.Key, 128)
@@ -2216,7 +2218,6 @@ func (s *Service) CreateTask(ctx context.Context, n NewTask) (_ Task, err error)
 	}
 	var t Task
 	err = s.change(ctx, verb{name: "CreateTask"}, func(c *change) (err error) {
-		c.returnTask(&t)
 		var repeated bool
 		if t, repeated, err = c.createdBefore(ctx, n, sum); repeated || err != nil {
 			return err
@@ -2226,7 +2227,7 @@ func (s *Service) CreateTask(ctx context.Context, n NewTask) (_ Task, err error)
 		}
 		t, err = c.putNew(ctx, t, n.AutoAssign)
 		return err
-	})
+	}, func(c *change) { c.asKept(&t) })
 	if err != nil {
 		return Task{}, err
 	}
@@ -2276,7 +2277,7 @@ func (c *change) putNew(ctx context.Context, t Task, auto bool) (Task, error) {
 			return c.assignTo(ctx, t, k.driver)
 		}
 	}
-	return t, c.putTask(ctx, Task{}, t) // a driver may have come free between the look and the commit
+	return t, c.putTask(ctx, &Task{}, &t) // a driver may have come free between the look and the commit
 }
 
 // maxTries is how many tasks there can be that each try the one before again.
@@ -2312,7 +2313,6 @@ func (s *Service) RetryTask(ctx context.Context, id TaskID, r Retry) (_ Task, er
 	var t Task
 	// Without a lock: claim takes its driver's, and who holds one could wait for himself there.
 	err = s.change(ctx, verb{name: "RetryTask"}, func(c *change) error {
-		c.returnTask(&t)
 		first, err := s.task(ctx, id)
 		if err == nil {
 			err = s.expected(first.Version)
@@ -2349,12 +2349,12 @@ func (s *Service) RetryTask(ctx context.Context, id TaskID, r Retry) (_ Task, er
 
 		// Both in one step.
 		c.event(first.subject(), "", c.now, TaskRetriedData{t.ID})
-		if err := c.putTask(ctx, first, after); err != nil {
+		if err := c.putTask(ctx, &first, &after); err != nil {
 			return err
 		}
 		t, err = c.putNew(ctx, t, n.AutoAssign)
 		return err
-	})
+	}, func(c *change) { c.asKept(&t) })
 	if err != nil {
 		return Task{}, err
 	}
@@ -2427,11 +2427,11 @@ func (c *change) createdBefore(ctx context.Context, n NewTask, sum Hash) (was Ta
 	return was, err == nil, err
 }
 
-// newTask is the row of a task that is created now.
+// newTask is the row of a task that is created now. It has n's places.
 func (c *change) newTask(ctx context.Context, n NewTask, sum Hash) (t Task, err error) {
 	t = Task{
 		ID: TaskID(c.ids.next(c.now)), Type: n.Type, Status: StatusCreated, Time: stamp(n.Time), Notes: n.Notes,
-		OrderID: n.OrderID, Pickup: n.Pickup.clone(), Drop: n.Drop.clone(), Key: n.Key,
+		OrderID: n.OrderID, Pickup: n.Pickup, Drop: n.Drop, Key: n.Key,
 		Window: n.Window, Promise: n.Promised, CreatedAt: c.now, UpdatedAt: c.now,
 	}
 	if len(n.Requires) > 0 {
@@ -2649,14 +2649,14 @@ func (c *change) handOver(ctx context.Context, h HandOverRequest) (list []Task, 
 		if len(c.cs.Tasks) == 0 {
 			c.tell(Notice{DriverID: to.ID, Kind: NoticeHandedOver})
 		}
-		if err := c.putTask(ctx, t, next); err != nil {
+		if err := c.putTask(ctx, &t, &next); err != nil {
 			return nil, err
 		}
 		if _, err := c.endTaskTrip(ctx, t, TripStopped, c.now); err != nil {
 			return nil, err
 		}
 		list[i] = next
-		c.returnTask(&list[i])
+		c.kept = append(c.kept, func() { c.asKept(&list[i]) })
 	}
 	if len(going) > 0 && len(c.cs.Drivers[1].Route) > MaxStops {
 		return nil, errFullRoute
@@ -3661,7 +3661,7 @@ func (s *Service) NoteFromCustomer(ctx context.Context, token, text string) (err
 		if t.Open() {
 			c.tell(Notice{DriverID: t.DriverID, Kind: NoticeNoted, TaskID: t.ID})
 		}
-		return c.putTask(ctx, t, next)
+		return c.putTask(ctx, &t, &next)
 	})
 	if !taken.IsZero() && (err == nil && !changed || err != nil && !errors.Is(err, ErrUnavailable)) {
 		s.giveBackNote(context.WithoutCancel(ctx), link, taken)
@@ -3685,7 +3685,6 @@ func (s *Service) changeTask(ctx context.Context, v verb, id TaskID,
 	v.locks = append(v.locks, id.subject())
 	var result Task
 	err := s.change(ctx, v, func(c *change) error {
-		c.returnTask(&result)
 		t, err := s.task(ctx, id)
 		if err == nil {
 			err = c.own(ctx, t, v.driver)
@@ -3703,8 +3702,8 @@ func (s *Service) changeTask(ctx context.Context, v verb, id TaskID,
 		}
 		// also where only what belongs to it changes, as when a trip starts anew: that depends on
 		// what it is
-		return c.putTask(ctx, t, next)
-	})
+		return c.putTask(ctx, &t, &next)
+	}, func(c *change) { c.asKept(&result) })
 	if err != nil {
 		return Task{}, err
 	}
@@ -3733,8 +3732,8 @@ func (c *change) own(ctx context.Context, t Task, driver DriverID) error {
 
 // putTask puts in a task, and the drivers whose routes that alters. Drivers who are put in already
 // are changed there.
-func (c *change) putTask(ctx context.Context, before, after Task) error {
-	c.cs.Tasks = append(c.cs.Tasks, after)
+func (c *change) putTask(ctx context.Context, before, after *Task) error {
+	c.cs.Tasks = append(c.cs.Tasks, *after)
 	lost := before.Open() && (!after.Open() || before.DriverID != after.DriverID)
 	c.serves = c.serves || after.Waiting || lost
 	if lost {
@@ -3742,7 +3741,7 @@ func (c *change) putTask(ctx context.Context, before, after Task) error {
 		if err != nil {
 			return err
 		}
-		next, err := c.isNext(ctx, *d, before)
+		next, err := c.isNext(ctx, d, before)
 		if err != nil {
 			return err
 		}
@@ -3761,7 +3760,7 @@ func (c *change) putTask(ctx context.Context, before, after Task) error {
 	// A step that is taken back is the next one again.
 	undone := after.Status == StatusInProgress && (before.Status == StatusCompleted || !before.PickedUpAt.IsZero())
 	if before.PickedUpAt.IsZero() && !after.PickedUpAt.IsZero() {
-		next, err := c.isNext(ctx, *d, before)
+		next, err := c.isNext(ctx, d, before)
 		if err != nil {
 			return err
 		}
@@ -3780,28 +3779,30 @@ func (c *change) putTask(ctx context.Context, before, after Task) error {
 }
 
 // isNext reports whether a driver's next stop is one of that task, as it was until now.
-func (c *change) isNext(ctx context.Context, d Driver, t Task) (bool, error) {
+func (c *change) isNext(ctx context.Context, d *Driver, t *Task) (bool, error) {
 	if t.Status != StatusInProgress || len(d.Route) == 0 {
 		return false, nil
 	}
 	if d.Route[0].TaskID == t.ID {
 		return true, nil
 	}
-	_, stop, err := c.underWayNext(ctx, d)
+	_, stop, err := c.underWayNext(ctx, *d)
 	return stop.TaskID == t.ID, err
 }
 
 // changing is the driver's row as it is put in.
 func (c *change) changing(ctx context.Context, id DriverID) (*Driver, error) {
-	i := slices.IndexFunc(c.cs.Drivers, func(d Driver) bool { return d.ID == id })
-	if i < 0 {
-		d, err := c.driver(ctx, id)
-		if err != nil {
-			return nil, err
+	for i := range c.cs.Drivers {
+		if d := &c.cs.Drivers[i]; d.ID == id {
+			return d, nil
 		}
-		i, c.cs.Drivers = len(c.cs.Drivers), append(c.cs.Drivers, d)
 	}
-	return &c.cs.Drivers[i], nil
+	d, err := c.driver(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	c.cs.Drivers = append(c.cs.Drivers, d)
+	return &c.cs.Drivers[len(c.cs.Drivers)-1], nil
 }
 
 // AssignWaiting gives waiting tasks of all applications, oldest first, to drivers who have become
@@ -3891,7 +3892,7 @@ func (s *Service) markDue(ctx context.Context, due []Due) (n int, err error) {
 				continue
 			}
 			n++
-			if err := c.putTask(ctx, t, next); err != nil {
+			if err := c.putTask(ctx, &t, &next); err != nil {
 				return err
 			}
 		}
@@ -3981,7 +3982,7 @@ func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error)
 				return nil
 			}
 			if later := t.sought(c.opts.AssignLead, c.now); ahead(later.AssignAt, c.now) {
-				return c.putTask(ctx, t, later) // a clock that was wrong has begun with it too early
+				return c.putTask(ctx, &t, &later) // a clock that was wrong has begun with it too early
 			}
 			became = stillWaits
 			k, err := c.claim(ctx, t)
@@ -4122,7 +4123,7 @@ func (c *change) assignTo(ctx context.Context, t Task, d Driver) (Task, error) {
 	c.actor = "system"
 	c.assigned(t, next)
 	c.cs.Drivers = append(c.cs.Drivers, d)
-	return next, c.putTask(ctx, t, next)
+	return next, c.putTask(ctx, &t, &next)
 }
 
 // assigned puts in the event that a task has gone to a driver.

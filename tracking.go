@@ -2408,8 +2408,9 @@ func (cs *Changeset) rows() int {
 }
 
 // change does a verb: attempt reads, decides and puts in what is to be written. It is run anew,
-// with a new now, as long as somebody else was faster.
-func (s *Service) change(ctx context.Context, v verb, attempt func(c *change) error) error {
+// with a new now, as long as somebody else was faster. What has been written is told to each of kept:
+// by these and not by a list of c's, so that what they fill need not go to the heap.
+func (s *Service) change(ctx context.Context, v verb, attempt func(c *change) error, kept ...func(c *change)) error {
 	if s.tx == nil { // else who holds these may wait for that transaction
 		release, err := s.lock(ctx, v.locks...)
 		if err != nil {
@@ -2418,48 +2419,75 @@ func (s *Service) change(ctx context.Context, v verb, attempt func(c *change) er
 		defer release()
 	}
 	known := map[DriverID]string{}
-	return s.op(ctx, v.name, func(now time.Time) error { return s.attempt(ctx, v, now, known, attempt) })
+	return s.op(ctx, v.name, func(now time.Time) error { return s.attempt(ctx, v, now, known, attempt, kept...) })
 }
 
 // attempt is one attempt at a verb. A *ConflictError says that somebody else was faster.
 func (s *Service) attempt(ctx context.Context, v verb, now time.Time, known map[DriverID]string,
-	attempt func(c *change) error) error {
-	c := &change{Service: s, now: now, actor: cmp.Or(v.actor, s.actor), known: known}
+	attempt func(c *change) error, kept ...func(c *change)) error {
+	c := changes.Get().(*change)
+	c.Service, c.now, c.actor, c.known = s, now, cmp.Or(v.actor, s.actor), known
 	if v.driver != "" {
 		c.actor = driverActor(v.driver)
 	}
+	done := false
 	defer func() {
 		for _, f := range c.after {
 			f()
+		}
+		if done {
+			c.reuse()
 		}
 	}()
 	if err := attempt(c); err != nil || c.empty() {
 		return err
 	}
-	for i, t := range c.cs.Tasks { // here, where no verb can forget it
-		c.cs.Tasks[i].DueAt = t.due()
+	for i := range c.cs.Tasks { // here, where no verb can forget it
+		t := &c.cs.Tasks[i]
+		t.DueAt = t.due()
 	}
 	if err := c.commit(ctx, &c.cs); err != nil {
 		return err
+	}
+	for _, f := range kept {
+		f(c)
 	}
 	for _, f := range c.kept {
 		f()
 	}
 	if c.serves {
-		c.then(func() { signal(c.waiting) })
+		c.then(func() { signal(s.waiting) })
 	}
+	done = s.tx == nil // else what the embedder's commit tells of is in it
 	return nil
 }
 
-// returnTask has t, if it is written, become as the store keeps it, for the caller.
-func (c *change) returnTask(t *Task) {
-	c.kept = append(c.kept, func() {
-		for _, kept := range c.cs.Tasks {
-			if kept.ID == t.ID {
-				t.Seq, t.Version, t.DueAt = kept.Seq, kept.Version, kept.DueAt
-			}
+// changes are used again, for the room that rows take in them: a task is a kilobyte. A store keeps
+// copies.
+var changes = sync.Pool{New: func() any { return new(change) }}
+
+// reuse gives c back, whose rows have been written.
+func (c *change) reuse() {
+	const few = 4 // rows; of a longer one the room is let go
+	next := change{after: c.after[:0]}
+	clear(c.after)
+	if cs := &c.cs; cap(cs.Tasks) <= few && cap(cs.Drivers) <= few && cap(cs.Events) <= few {
+		clear(cs.Tasks)
+		clear(cs.Drivers)
+		clear(cs.Events)
+		next.cs = Changeset{Tasks: cs.Tasks[:0], Drivers: cs.Drivers[:0], Events: cs.Events[:0]}
+	}
+	*c = next
+	changes.Put(c)
+}
+
+// asKept makes t, if it is written, what the store keeps, for the caller.
+func (c *change) asKept(t *Task) {
+	for i := range c.cs.Tasks {
+		if kept := &c.cs.Tasks[i]; kept.ID == t.ID {
+			t.Seq, t.Version, t.DueAt = kept.Seq, kept.Version, kept.DueAt
 		}
-	})
+	}
 }
 
 // returnTrip does so with a trip.
@@ -2526,14 +2554,18 @@ func (s *Service) announce(cs *Changeset) {
 			signal(b.wake)
 		}
 	}
-	for _, e := range cs.Events {
+	if !s.hub.followed() {
+		return
+	}
+	for i := range cs.Events { // by index, as below: each row is much to copy
+		e := &cs.Events[i]
 		s.hub.publish(s.app, e.Subject)
-		for _, n := range e.Notices {
-			s.hub.publish(s.app, n.DriverID.subject())
+		for j := range e.Notices {
+			s.hub.publish(s.app, e.Notices[j].DriverID.subject())
 		}
 	}
-	for _, t := range cs.Tasks { // also what has no event, as when a link is revoked
-		s.hub.publish(s.app, t.subject())
+	for i := range cs.Tasks { // also what has no event, as when a link is revoked
+		s.hub.publish(s.app, cs.Tasks[i].ID.subject())
 	}
 	for _, t := range cs.Trips {
 		s.hub.publish(s.app, t.subject())
@@ -2541,8 +2573,8 @@ func (s *Service) announce(cs *Changeset) {
 			s.hub.publish(s.app, t.TaskID.subject())
 		}
 	}
-	for _, d := range cs.Drivers { // whose name or load may show on a link
-		s.hub.publish(s.app, d.subject())
+	for i := range cs.Drivers { // whose name or load may show on a link
+		s.hub.publish(s.app, cs.Drivers[i].ID.subject())
 	}
 	for _, d := range cs.DeleteDrivers {
 		s.hub.publish(s.app, d.subject())
@@ -2743,9 +2775,13 @@ func (s *idSource) below(n uint32) uint32 {
 // has one of its own, since who holds it may wait for long, for a row that an embedder's transaction
 // holds.
 type nameLocks struct {
-	mu sync.Mutex
-	of map[appSubject]*nameLock
+	mu    sync.Mutex
+	of    map[appSubject]*nameLock
+	spare []*nameLock // that nobody uses
 }
+
+// spareLocks is how many are kept: as many as many callers at once need.
+const spareLocks = 64
 
 // nameLock is held by who has put something into held.
 type nameLock struct {
@@ -2762,10 +2798,13 @@ func (l *nameLocks) take(ctx context.Context, names ...appSubject) (release func
 	})
 	names = slices.Compact(names)
 	for n, name := range names {
+		lock := l.use(name)
 		select {
-		case l.use(name).held <- struct{}{}:
+		case lock.held <- struct{}{}:
 		case <-ctx.Done():
-			l.leave(name)
+			l.mu.Lock()
+			l.leave(name, lock)
+			l.mu.Unlock()
 			l.release(names[:n])
 			return nil, ctx.Err()
 		}
@@ -2779,29 +2818,35 @@ func (l *nameLocks) use(name appSubject) *nameLock {
 	defer l.mu.Unlock()
 	lock := l.of[name]
 	if lock == nil {
-		lock = &nameLock{held: make(chan struct{}, 1)}
+		if last := len(l.spare) - 1; last >= 0 {
+			lock, l.spare = l.spare[last], l.spare[:last]
+		} else {
+			lock = &nameLock{held: make(chan struct{}, 1)}
+		}
 		l.of[name] = lock
 	}
 	lock.users++
 	return lock
 }
 
-func (l *nameLocks) leave(name appSubject) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if lock := l.of[name]; lock.users > 1 {
-		lock.users--
-	} else {
-		delete(l.of, name)
+// leave is for who does not hold it. All is locked.
+func (l *nameLocks) leave(name appSubject, lock *nameLock) {
+	if lock.users--; lock.users > 0 {
+		return
+	}
+	delete(l.of, name)
+	if len(l.spare) < spareLocks {
+		l.spare = append(l.spare, lock)
 	}
 }
 
 func (l *nameLocks) release(names []appSubject) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, name := range names {
-		l.mu.Lock()
-		<-l.of[name].held
-		l.mu.Unlock()
-		l.leave(name)
+		lock := l.of[name]
+		<-lock.held
+		l.leave(name, lock)
 	}
 }
 
@@ -2821,6 +2866,13 @@ func (h *hub) init() {
 	h.topics = map[AppID]*liveTopic{}
 	h.ctx, h.close = context.WithCancel(context.Background())
 	h.closed = h.ctx.Done()
+}
+
+// followed reports whether anybody follows anything. Who begins to follow reads afterwards.
+func (h *hub) followed() bool {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	return len(h.subs)+len(h.topics) > 0
 }
 
 // publish wakes those who follow a thing whose row has changed.
@@ -2895,12 +2947,19 @@ func (s Subject) compare(o Subject) int {
 }
 
 // check collects the first thing that is wrong with an input.
-type check struct{ err error }
+type check struct {
+	err error
+	in  string // the place whose fields are looked at; their names are joined only when one is wrong
+}
 
 func (c *check) fail(field, message string) {
-	if c.err == nil {
-		c.err = invalid(field, message)
+	if c.err != nil {
+		return
 	}
+	if c.in != "" {
+		field = c.in + "." + field
+	}
+	c.err = invalid(field, message)
 }
 
 // text checks a free text: valid UTF-8, no U+0000, at most max characters.
@@ -2968,18 +3027,20 @@ func (c *check) place(field string, p *Place) {
 	if p == nil {
 		return
 	}
-	c.lnglat(field+".lnglat", p.LngLat)
-	c.text(field+".address", p.Address, 1000)
 	if p.LngLat == nil && p.Address == "" {
 		c.fail(field, "needs lnglat or an address.")
 	}
-	c.contact(field+".customer", p.Customer)
+	c.in = field
+	c.lnglat("lnglat", p.LngLat)
+	c.text("address", p.Address, 1000)
+	c.contact(p.Customer)
+	c.in = ""
 }
 
-func (c *check) contact(field string, p *Contact) {
+func (c *check) contact(p *Contact) {
 	if p != nil {
-		c.text(field+".name", p.Name, 200)
-		c.text(field+".mobile", p.Mobile, 32)
+		c.text("customer.name", p.Name, 200)
+		c.text("customer.mobile", p.Mobile, 32)
 	}
 }
 
@@ -3671,10 +3732,11 @@ func (r *runner) needed(cs *Changeset, now time.Time) {
 	}
 	events := len(cs.Events) > 0 && len(cs.Deliver) > 0
 	needed := events ||
-		slices.ContainsFunc(cs.Tasks, func(t Task) bool {
-			return t.Waiting || !t.GeocodeAt.IsZero() || !t.DueAt.IsZero()
-		}) ||
 		slices.ContainsFunc(cs.Trips, func(t Trip) bool { return t.Status == TripActive || !t.GeocodeAt.IsZero() })
+	for i := range cs.Tasks {
+		t := &cs.Tasks[i]
+		needed = needed || t.Waiting || !t.GeocodeAt.IsZero() || !t.DueAt.IsZero()
+	}
 	if !needed {
 		return
 	}

@@ -2892,12 +2892,13 @@ func (w *approaches) get(k appDriver, now time.Time) *approach {
 
 // forget has the rows read anew, of those whose tasks have changed.
 func (w *approaches) forget(app AppID, tasks []Task) {
-	for _, t := range tasks {
-		if t.DriverID == "" {
+	for i := range tasks {
+		d := tasks[i].DriverID
+		if d == "" {
 			continue
 		}
 		w.mu.Lock()
-		delete(w.of, appDriver{app, t.DriverID})
+		delete(w.of, appDriver{app, d})
 		w.mu.Unlock()
 	}
 }
