@@ -8,78 +8,88 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// A crowd is a page of drivers who are all in one spot, as many as are too many for another page.
-// Its members stand as they are offered: by open tasks, then by id; those off duty and silent by
-// id.
+// A spot is drivers whose vectors are all the same, as many as are too many for another page: of one
+// crowd, or, at a pole or within a few millimetres, of several.
+//
+// A crowd is drivers who are all at one place. They stand as they are offered: by open tasks, then by
+// id; those off duty and silent by id.
+type spot struct{ members []*Entry } // one crowd after the other
 
-func compareInCrowd(a, b *Entry) int {
+func compareInSpot(a, b *Entry) int {
+	if c := comparePlaces(a.at, b.at); c != 0 {
+		return c
+	}
 	if a.tree >= full && a.open != b.open {
 		return cmp.Compare(a.open, b.open)
 	}
 	return strings.Compare(string(a.id), string(b.id))
 }
 
-// assemble makes a crowd of a page whose drivers are all in one spot, or leads them to the one that
-// is there.
-func (t *tree) assemble(p *page) {
-	at := p.slots[0].Entry.at
-	c := t.crowds[at]
-	if c != nil {
-		t.pages.Delete(p.min, p.max, p)
-	} else {
-		if c = p; p.min != at || p.max != at {
-			t.resize(p, at, at)
+func comparePlaces(a, b [2]float64) int {
+	return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1]))
+}
+
+// crowds calls yield with each of them.
+func (s *spot) crowds(yield func([]*Entry) bool) {
+	for rest := s.members; len(rest) > 0; {
+		n := len(rest)
+		if rest[0].at != rest[n-1].at {
+			n, _ = slices.BinarySearchFunc(rest, rest[0].at, func(e *Entry, at [2]float64) int {
+				return 2*comparePlaces(e.at, at) - 1 // the first beyond
+			})
 		}
-		if t.crowds == nil {
-			t.crowds = map[[2]float64]*page{}
+		if !yield(rest[:n]) {
+			return
 		}
-		t.crowds[at], c.crowd = c, true
-	}
-	slots := p.slots
-	p.slots = nil
-	for i := range slots {
-		c.join(slots[i].Entry)
+		rest = rest[n:]
 	}
 }
 
-// join makes e a member of a crowd.
+// assemble makes a spot of a page whose drivers are all in one.
+func (p *page) assemble() {
+	drivers := p.drivers
+	clear(p.drivers[:])
+	p.spot, p.n = new(spot), 0
+	for _, e := range drivers {
+		p.join(e)
+	}
+}
+
+// join makes e, who is in a spot, a member of a crowd there.
 func (p *page) join(e *Entry) {
-	i, _ := slices.BinarySearchFunc(p.members, e, compareInCrowd)
-	p.members = slices.Insert(p.members, i, e)
+	i, _ := slices.BinarySearchFunc(p.spot.members, e, compareInSpot)
+	p.spot.members = slices.Insert(p.spot.members, i, e)
 	e.page = p
+	p.n++
 }
 
-// leave takes e out of a crowd. The last one takes the crowd along.
-func (t *tree) leave(p *page, e *Entry) {
-	if i, ok := slices.BinarySearchFunc(p.members, e, compareInCrowd); ok {
-		p.members = slices.Delete(p.members, i, i+1)
+// leave takes e out of a spot.
+func (p *page) leave(e *Entry) {
+	if i, ok := slices.BinarySearchFunc(p.spot.members, e, compareInSpot); ok {
+		p.spot.members = slices.Delete(p.spot.members, i, i+1)
 	}
 	e.page = nil
-	if len(p.members) == 0 {
-		t.pages.Delete(p.min, p.max, p)
-		delete(t.crowds, p.min)
-	}
+	p.n--
 }
 
 // lookInto looks at the members of a crowd, for as long as they may count.
-func (s *search) lookInto(p *page) {
-	v := vectorOf(p.min)
-	square := v.square(&s.from)
-	if square > s.bound {
-		return
-	}
-	s.seen += len(p.members)
+func (s *search) lookInto(crowd []*Entry, square int64) {
 	// the members of the other trees have all as many tasks, or are not offered
-	tree := p.members[0].tree
+	tree := crowd[0].tree
 	inOrder := s.byLoad || tree != manyTasks && tree != full && tree != limited
-	distance := tracking.Distance(s.at, tracking.LngLat{Lng: p.min[0], Lat: p.min[1]})
+	distance, known := 0.0, false
 	taken := 0
-	for _, e := range p.members {
-		if s.full && s.compare(hit{distance, p.min, e}, s.worst) > 0 {
-			if inOrder {
-				break
+	for _, e := range crowd {
+		if s.full {
+			if !known {
+				distance, known = s.distance(e.at), true
 			}
-			continue
+			if s.compare(&hit{distance: distance, Entry: e}, &s.worst) > 0 {
+				if inOrder {
+					break
+				}
+				continue
+			}
 		}
 		if s.keep != nil && !s.keep(e) {
 			continue
@@ -89,4 +99,8 @@ func (s *search) lookInto(p *page) {
 			break
 		}
 	}
+}
+
+func (s *search) distance(at [2]float64) float64 {
+	return tracking.Distance(s.at, tracking.LngLat{Lng: at[0], Lat: at[1]})
 }

@@ -1,8 +1,12 @@
 package nearby
 
 import (
+	"cmp"
 	"fmt"
+	"math"
 	"slices"
+
+	"github.com/seed-8aba7b13/tracking"
 )
 
 // Parts is by how many different requirements tasks wait, and traits how many properties drivers
@@ -20,31 +24,16 @@ func (x *Index) Queued() int {
 	return x.matches.drivers.len() + x.matches.tasks.len()
 }
 
-// Check looks whether the trees are as they should be: every driver in the slot of the page that he
-// knows, every page as large as those in it and no larger than it may be, crowds in order.
+// Check looks whether the trees are as they should be: every page in its part of space and as large
+// as those in it, every driver in the slot of the page that he knows, crowds in order.
 func (x *Index) Check() error {
 	x.lock()
 	defer x.mu.Unlock()
 	located := 0
 	for i := range x.trees {
-		t := &x.trees[i]
-		n, crowds := 0, 0
-		var err error
-		t.pages.Scan(func(min, max [2]float64, p *page) bool {
-			n += len(p.slots) + len(p.members)
-			if p.crowd {
-				crowds++
-			}
-			if err = t.check(p, min, max, uint8(i)); err != nil {
-				err = fmt.Errorf("tree %d: %w", i, err)
-			}
-			return err == nil
-		})
+		n, err := x.trees[i].check(uint8(i))
 		if err != nil {
-			return err
-		}
-		if n != t.len || crowds != len(t.crowds) {
-			return fmt.Errorf("tree %d: %d drivers of %d, %d crowds of %d", i, n, t.len, crowds, len(t.crowds))
+			return fmt.Errorf("tree %d: %w", i, err)
 		}
 		located += n
 	}
@@ -59,26 +48,68 @@ func (x *Index) Check() error {
 	return nil
 }
 
-func (t *tree) check(p *page, min, max [2]float64, kind uint8) error {
-	switch {
-	case min != p.min || max != p.max:
-		return fmt.Errorf("a page of %v to %v stands in the tree at %v to %v", p.min, p.max, min, max)
-	case p.crowd && (t.crowds[min] != p || min != max || len(p.members) == 0 || len(p.slots) > 0):
-		return fmt.Errorf("a crowd at %v with %d members and %d others", min, len(p.members), len(p.slots))
-	case !p.crowd && (len(p.slots) == 0 || len(p.slots) >= pageSize || len(p.members) > 0):
-		return fmt.Errorf("a page with %d drivers and %d members", len(p.slots), len(p.members))
-	case !slices.IsSortedFunc(p.members, compareInCrowd):
-		return fmt.Errorf("the members of the crowd at %v are out of order", min)
-	}
-	for i, s := range p.slots {
-		e := s.Entry
-		if e.page != p || int(e.slot) != i || e.tree != kind || s.at != vectorOf(e.at) || !p.holds(e.at) {
-			return fmt.Errorf("driver %s is elsewhere than he knows", e.id)
+// check returns how many drivers are in a tree.
+func (t *tree) check(kind uint8) (drivers int, err error) {
+	nodes, pages := 0, 0
+	var part func(l link, low, high vector) error
+	part = func(l link, low, high vector) error {
+		if l < 0 {
+			p := t.pages[^l]
+			pages++
+			drivers += int(p.n)
+			if p.number != l || !within(&p.low, low, high) || !within(&p.high, low, high) {
+				return fmt.Errorf("page %d, known as %d, of %v to %v, is not within %v to %v",
+					p.number, l, p.low, p.high, low, high)
+			}
+			return p.check(kind)
 		}
+		nodes++
+		n := t.nodes[l]
+		lows, highs := [2]vector{low, low}, [2]vector{high, high}
+		lows[0][n.axis], highs[0][n.axis] = n.low[0], n.low[1]
+		lows[1][n.axis], highs[1][n.axis] = n.high[0], n.high[1]
+		if n.low[1] >= n.high[0] {
+			return fmt.Errorf("the parts of node %d overlap: %v, %v", l, n.low, n.high)
+		}
+		return cmp.Or(part(n.parts[0], lows[0], highs[0]), part(n.parts[1], lows[1], highs[1]))
 	}
-	for _, e := range p.members {
-		if e.page != p || e.tree != kind || e.at != min {
-			return fmt.Errorf("driver %s is in a crowd where he is not", e.id)
+	if t.leaves() > 0 {
+		err = part(t.root, vector{-unit, -unit, -unit}, vector{unit, unit, unit})
+	}
+	if err == nil && (drivers != t.len || pages != t.leaves() || nodes != max(pages-1, 0) ||
+		nodes+len(t.freeNodes) != len(t.nodes)) {
+		err = fmt.Errorf("%d drivers of %d, %d pages of %d, %d nodes of %d with %d free",
+			drivers, t.len, pages, t.leaves(), nodes, len(t.nodes), len(t.freeNodes))
+	}
+	return drivers, err
+}
+
+func within(v *vector, low, high vector) bool {
+	return (&page{low: low, high: high}).holds(v)
+}
+
+func (p *page) check(kind uint8) error {
+	known := func(e *Entry) bool {
+		return e.page == p && e.tree == kind && within(new(vectorOf(e.at)), p.low, p.high)
+	}
+	if p.spot == nil {
+		if p.n <= 0 || p.n >= pageSize {
+			return fmt.Errorf("a page with %d drivers", p.n)
+		}
+		for i, e := range p.drivers[:p.n] {
+			if !known(e) || int(e.slot) != i || p.at[i] != vectorOf(e.at) {
+				return fmt.Errorf("driver %s is elsewhere than he knows", e.id)
+			}
+		}
+		return nil
+	}
+	members := p.spot.members
+	if p.low != p.high || len(members) != int(p.n) || !slices.IsSortedFunc(members, compareInSpot) {
+		return fmt.Errorf("the %d members of the spot at %v, of %d, are out of order", len(members), p.low, p.n)
+	}
+	for _, e := range members {
+		if !known(e) {
+			return fmt.Errorf("driver %s is in a spot where he is not", e.id)
 		}
 	}
 	return nil
@@ -89,9 +120,32 @@ func (x *Index) Pages() (n int) {
 	x.lock()
 	defer x.mu.Unlock()
 	for i := range x.trees {
-		n += x.trees[i].pages.Len()
+		n += x.trees[i].leaves()
 	}
 	return n
+}
+
+// Longest is the longest way from the root of a tree to a page of it.
+func (x *Index) Longest() (most int) {
+	x.lock()
+	defer x.mu.Unlock()
+	for i := range x.trees {
+		for _, p := range x.trees[i].pages {
+			if p != nil {
+				most = max(most, len(x.trees[i].wayTo(p)))
+			}
+		}
+	}
+	return most
+}
+
+// Wrong is by how much the straight line between two places as vectors is another than it is, in the
+// units of those, and how much a search reckons with.
+func Wrong(a, b [2]float64) (wrong, reckoned float64) {
+	v, w := vectorOf(a), vectorOf(b)
+	distance := tracking.Distance(tracking.LngLat{Lng: a[0], Lat: a[1]}, tracking.LngLat{Lng: b[0], Lat: b[1]})
+	line := 2 * unit * math.Sin(distance/tracking.EarthRadius/2)
+	return math.Abs(math.Sqrt(float64(v.square(&w))) - line), loose
 }
 
 // Pending is how many moves the trees do not show yet.

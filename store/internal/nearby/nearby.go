@@ -19,7 +19,7 @@
 //
 // # How it works
 //
-// Each driver with a position is in exactly one R-tree, chosen by what the driver may be asked for:
+// Each driver with a position is in exactly one k-d tree, chosen by what the driver may be asked for:
 // off duty, silent, or on offer with 0, 1, 2 … open tasks. A move touches one tree; a query looks
 // only into the trees that can hold an answer, so that a single idle driver among a million busy
 // ones is found as fast as a crowd would be. A changed limit of open tasks changes which trees are
@@ -32,24 +32,21 @@
 // others; and tasks that require the same stand together, so that those which a driver can't take
 // cost him one comparison, however many wait.
 //
-// The R-trees hold not drivers but pages of a few dozen who are near each other. A fix mostly
-// leaves its driver in the rectangle of his page, and then changes three numbers there: he stands
-// in it as a point of the unit sphere, since the straight line between two such points orders
-// places by distance, at the poles and over ±180° as anywhere.
+// The trees hold not drivers but pages of a few dozen who are near each other. A fix mostly leaves
+// its driver in his page, and then changes three numbers there: he stands in it as a point of a
+// sphere, since the straight line between two such points orders places by distance, at the poles
+// and over ±180° as anywhere. The trees divide the space about the sphere, so that what they know of
+// how near a page is are straight lines, too.
 //
-// An R-tree's own nearest-neighbour walk computes a distance to every rectangle it meets and keeps
-// them in a heap. A range search needs neither. So a query looks at the page that holds the place:
-// if there are k drivers in it, the k nearest of all are no farther than these, and it searches a
-// box that surely covers a circle so wide. Where that page holds too few who count, the radius
-// starts from what earlier queries of the same kind needed, and grows until the circle holds
-// enough; one that turns out much too wide is begun again, narrower. The distance itself is
-// computed only to the k found and to those who may be as near as the last.
+// A query looks at the page that holds the place. If there are k drivers in it, the k nearest of all
+// are no farther than these, and the few pages in which somebody nearer may be follow. The distance
+// itself is computed only to the k found and to those who may be as near as the last.
 //
 // A move is first only noted, so that it waits for no search: whoever looks next, or changes something
 // else, takes what is noted to the trees before.
 //
-// No radius tells apart drivers in one spot, as at a depot. Where there are as many as would fill
-// a page they are a page of their own, in order.
+// Nothing divides drivers in one spot, as at a depot. Where there are as many as would fill a page
+// they are a page of their own, in order.
 package nearby
 
 import (
@@ -89,22 +86,8 @@ type Index struct {
 	matching sync.Mutex // taken before mu
 	matches  matches
 
-	// hints holds, for each kind of query, the radius in metres (as float bits) in which the last
-	// one would have found one driver on average.
-	hints   [numHints]atomic.Uint64
-	asked   [64]atomic.Pointer[asking] // by place
-	scratch sync.Pool                  // of *search
+	scratch sync.Pool // of *search
 }
-
-// Kinds of queries that have a hint of their own, because they look into different crowds. Offers
-// with a limit of 1, 2, … open tasks follow.
-const (
-	hintAll = iota
-	hintAvailable
-	hintUnavailable
-	hintOffers // without a limit
-	numHints   = hintOffers + 1 + numTrees - limited
-)
 
 // Entry is what the index knows of a driver. A store whose rows are in memory has it in its row, so
 // that a [Hit] leads there without a look-up, and what both know is kept once. The zero Entry is in no
@@ -207,7 +190,7 @@ func (x *Index) put(e *Entry, d tracking.Driver) {
 	}
 	was := *e
 	open := d.OpenTasks()
-	if e.located() && e.page.crowd && e.open != int32(open) { // whose order goes by it
+	if e.located() && e.page.spot != nil && e.open != int32(open) { // whose order goes by it
 		x.trees[e.tree].remove(e)
 	}
 	e.open = int32(open)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -441,8 +442,8 @@ func TestTooFewCount(t *testing.T) {
 	}
 }
 
-// Who comes to where there are but crowds gets a page of his own, and none is sought behind all of
-// them; others who come are in that.
+// Who comes to where there are but crowds gets a page of his own, which is gone when he is, and who
+// comes there next is in that.
 func TestAmongCrowds(t *testing.T) {
 	var x nearby.Index
 	put := func(i int, lng, lat float64) {
@@ -457,14 +458,79 @@ func TestAmongCrowds(t *testing.T) {
 		put(1+i, 10+float64(i/48)/1000, 10)
 	}
 	before := x.Pages()
-	for i := range 5 {
-		put(10_000+i, 10.0005+float64(i)/1000, 10)
+	for i := range 50 {
+		put(10_000+i, 10.0005+float64(i%5)/1000+float64(i)/1e6, 10)
 	}
-	if got := x.Pages(); before != 1+crowds || got != before+1 {
-		t.Errorf("%d pages, then %d, want %d and one more", before, got, 1+crowds)
+	if got := x.Pages(); before != 1+crowds || got > before+5 {
+		t.Errorf("%d pages, then %d, want %d and 5 more at most", before, got, 1+crowds)
 	}
 	if err := x.Check(); err != nil {
 		t.Error(err)
+	}
+	for i := range 50 {
+		x.Remove(driverID(10_000 + i))
+	}
+	if got := x.Pages(); got != before {
+		t.Errorf("%d pages when they are gone, want %d", got, before)
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// However drivers come, always farther along a road too, the way to none of them is long.
+func TestComeInOrder(t *testing.T) {
+	const n = 40_000
+	for name, at := range map[string]func(i int) tracking.LngLat{
+		"east":  func(i int) tracking.LngLat { return tracking.LngLat{Lng: float64(i)/n*340 - 170, Lat: 30} },
+		"north": func(i int) tracking.LngLat { return tracking.LngLat{Lng: 20, Lat: float64(i)/n*170 - 85} },
+		"together": func(i int) tracking.LngLat {
+			return tracking.LngLat{Lng: 20 + 20*math.Pow(0.999, float64(i)), Lat: 50}
+		},
+		"crowds": func(i int) tracking.LngLat { return tracking.LngLat{Lng: float64(i/60) / 10, Lat: 50} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			var x nearby.Index
+			for i := range n {
+				x.Put(tracking.Driver{
+					ID: driverID(i), Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: at(i), Time: epoch}},
+				})
+			}
+			if got, pages := x.Longest(), x.Pages(); got > 2*bits.Len(uint(pages))+4 {
+				t.Errorf("the way to one of %d pages is %d nodes long", pages, got)
+			}
+			if err := x.Check(); err != nil {
+				t.Error(err)
+			}
+			for i := range 20 {
+				p := at(i * n / 20)
+				if hits := x.Near(p, nearby.Filter{}, 0, 1, nil); len(hits) != 1 || hits[0].Distance != 0 {
+					t.Errorf("nearest to %v: %v", p, hits)
+				}
+			}
+		})
+	}
+}
+
+// A search reckons with more than a straight line between vectors can be wrong.
+func TestStraightLines(t *testing.T) {
+	r := rand.New(rand.NewPCG(15, 16))
+	all := worlds()
+	worst := 0.0
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for range 20_000 {
+			a, b := all[name](r), all[name](r)
+			if r.IntN(2) == 0 {
+				b = all["sphere"](r)
+			}
+			wrong, reckoned := nearby.Wrong([2]float64{a.Lng, a.Lat}, [2]float64{b.Lng, b.Lat})
+			if worst = max(worst, wrong); wrong > reckoned {
+				t.Fatalf("the line from %v to %v is %v wrong, reckoned with %v", a, b, wrong, reckoned)
+			}
+		}
+	}
+	if worst < 0.9 {
+		t.Errorf("no line is more than %v wrong", worst)
 	}
 }
 

@@ -5,10 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/store/internal/cover"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
 )
 
@@ -32,11 +30,11 @@ type Filter struct {
 // under the index's lock, perhaps more than once for a driver, and must not call the index. An
 // offset beyond the end costs nothing.
 func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(tracking.DriverID) bool) []Hit {
-	q := query{at: at, first: offDuty, last: numTrees - 1, hint: hintAll, offset: max(offset, 0), limit: limit}
+	q := query{at: at, first: offDuty, last: numTrees - 1, offset: max(offset, 0), limit: limit}
 	if f.Available != nil && *f.Available {
-		q.first, q.hint = silent, hintAvailable
+		q.first = silent
 	} else if f.Available != nil {
-		q.last, q.hint = offDuty, hintUnavailable
+		q.last = offDuty
 	}
 	if keep != nil {
 		q.keep = func(e *Entry) bool { return keep(e.id) }
@@ -59,15 +57,12 @@ func (x *Index) Offers(o tracking.Offer, keep func(tracking.DriverID) bool) []Hi
 
 // offers is the query for an offer; not ok when nobody can pass it. The lock is held.
 func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q query, ok bool) {
-	q = query{
-		at: o.At, first: limited, last: manyTasks, hint: hintOffers, limit: o.Limit, within: o.Within, byLoad: true,
-	}
+	q = query{at: o.At, first: limited, last: manyTasks, limit: o.Limit, within: o.Within, byLoad: true}
 	switch {
 	case o.Full:
 		q.first, o.MaxOpen = full, -1
 	case o.MaxOpen >= 0:
 		q.last = min(onOffer+o.MaxOpen-1, manyTasks)
-		q.hint = hintOffers + 1 + q.last - limited
 	}
 	var required []property
 	if len(o.Requires) > 0 {
@@ -105,7 +100,6 @@ func exclusion(ids []tracking.DriverID) func(tracking.DriverID) bool {
 type query struct {
 	at            tracking.LngLat
 	first, last   int // trees, both included
-	hint          int
 	offset, limit int
 	within        float64 // metres; 0: anywhere
 	keep          func(*Entry) bool
@@ -114,11 +108,7 @@ type query struct {
 }
 
 const (
-	world     = math.Pi * tracking.EarthRadius // metres: no two places are farther apart
-	firstTry  = 1000.0                         // metres, for an index that has not been asked yet
-	fewEnough = 64                             // so many drivers are simply all looked at
-	manyPages = 32                             // with so many looked at a circle may be begun again, narrower
-
+	fewEnough    = 64            // so many are sorted by insertion
 	largeScratch = 8 * fewEnough // candidates; what a query with more has used is not kept
 )
 
@@ -138,110 +128,28 @@ func (x *Index) answer(q query) []Hit {
 	if q.limit <= 0 || q.offset >= total {
 		return nil
 	}
-	k := q.offset + min(q.limit, total-q.offset)
-
 	s, _ := x.scratch.Get().(*search)
 	if s == nil {
 		s = new(search)
-		s.visit, s.order = s.look, s.compare
 	}
-	defer func() {
-		if cap(s.found) > largeScratch || cap(s.nearest) > largeScratch {
-			return
-		}
-		clear(s.found[:cap(s.found)])
-		clear(s.nearest[:cap(s.nearest)])
-		s.home, s.worst, s.query = nil, hit{}, query{}
-		x.scratch.Put(s)
-	}()
-	s.query, s.k, s.from, s.trees = q, k, vectorOf([2]float64{q.at.Lng, q.at.Lat}), x.trees[q.first:q.last+1]
-
-	farthest := world
+	s.query, s.k, s.from = q, q.offset+min(q.limit, total-q.offset), vectorOf([2]float64{q.at.Lng, q.at.Lat})
+	s.bound = math.MaxInt64
 	if q.within > 0 {
-		farthest = min(q.within, world)
+		s.bound = straight(q.within)
 	}
+	s.next = s.k + s.step()
 	if q.among != nil {
-		s.scanAmong(farthest)
-	} else if k >= total || total <= fewEnough {
-		s.scan(farthest)
+		s.scanAmong()
 	} else {
-		x.circles(s, farthest, total)
+		s.walk(x.trees[q.first : q.last+1])
 	}
 	s.sift()
 	s.pick()
-	return s.hits()
-}
-
-// circles looks into one circle if the page about the place tells how wide it must be, else into
-// wider ones until one holds k drivers, is the farthest, or all drivers have been looked at.
-func (x *Index) circles(s *search, farthest float64, total int) {
-	if r, ok := s.aroundHome(farthest); ok {
-		for !s.circle(r) {
-			r = radius(s.bound)
-			s.begin(r)
-		}
-		return
+	list := s.hits()
+	if s.forget() {
+		x.scratch.Put(s)
 	}
-	aim := max(8*s.k/5, 8)
-	one := math.Float64frombits(x.hints[s.hint].Load())
-	if one == 0 {
-		one = firstTry
-	}
-	hollow, r := 0.0, min(one*math.Sqrt(float64(aim)), farthest)
-	asked := x.askedAbout(s)
-	if was := asked.Load(); was != nil && was.at == s.at && was.hint == s.hint {
-		hollow = was.nearest
-		r = min(wider(hollow, was.last, math.Sqrt(float64(aim)/float64(was.n))), farthest)
-	}
-	for {
-		s.begin(r)
-		all := s.circle(r)
-		n := len(s.found)
-		switch {
-		case !all:
-			r = radius(s.bound)
-		case n < s.k && r < farthest && s.seen < total:
-			r, hollow = min(farthest, wider(hollow, r, growth(aim, n))), hollow/2 // it may have been wrong
-		default:
-			if n >= s.k {
-				last := radius(s.found[n-1].square)
-				// halfway from the last one, as k drivers tell a density only roughly
-				x.hints[s.hint].Store(math.Float64bits(max((one+last/math.Sqrt(float64(n)))/2, 1e-3)))
-				asked.Store(&asking{s.at, s.hint, n, math.Sqrt(s.found[0].square) * tracking.EarthRadius, last})
-			}
-			return
-		}
-	}
-}
-
-// asking is what a query found at a place without a page. Whoever asks there again, as a depot does
-// all the time, mostly finds those who are nearest farther and farther away, as they are taken, and
-// all about as far: so the next radius is reckoned from the nearest one on, not from the place.
-type asking struct {
-	at            tracking.LngLat
-	hint, n       int
-	nearest, last float64 // metres to the first and to the n-th, the first not too far
-}
-
-// askedAbout is where the last query like s about its place is kept, or about another one.
-func (x *Index) askedAbout(s *search) *atomic.Pointer[asking] {
-	sum := math.Float64bits(s.at.Lng)*0x9e3779b97f4a7c15 ^ math.Float64bits(s.at.Lat)*0xc2b2ae3d27d4eb4f ^ uint64(s.hint)
-	return &x.asked[(sum^sum>>32)%uint64(len(x.asked))]
-}
-
-// wider is a radius larger than r, which is grown by a factor beyond the hollow radius.
-func wider(hollow, r, factor float64) float64 {
-	hollow = min(hollow, r)
-	return max(math.Sqrt(hollow*hollow+(r*r-hollow*hollow)*factor*factor), r*(1+1e-6)+1e-3)
-}
-
-// growth says by how much a radius that held only n drivers must grow to hold aim, if they are
-// spread evenly.
-func growth(aim, n int) float64 {
-	if n == 0 {
-		return 4
-	}
-	return max(1.3, min(4, math.Sqrt(float64(aim)/float64(n))))
+	return list
 }
 
 // search is one query at work.
@@ -251,35 +159,42 @@ func growth(aim, n int) float64 {
 type search struct {
 	query
 	k     int
-	trees []tree
 	from  vector
-	bound float64 // square of a straight line: who is farther does not count
+	bound int64 // square of a straight line: who is farther does not count
 
-	home  *page // has been looked at
-	pages int   // looked at in this circle
-	seen  int   // drivers in them no farther than the bound
-	wide  float64
-	aside cover.Box // pages there have been looked at …
-	twice bool      // … if this is set
-	flat  flat
-	over  bool // the circle was much too wide, and the search was broken off
+	stack []branch
+	ahead [8]leaf // pages to be looked at
+	pages int     // so many of them
+	begun bool    // one has been looked at
 
 	found   []candidate
 	sorted  int // so many of found stand in order, all of them kept
 	next    int // with so many found those that do not count are let go
+	most    int // so many of found have been used
 	nearest []hit
+	picked  int  // so many of nearest have been used
 	full    bool // k were found …
 	worst   hit  // … and this is the last of them: who comes after does not count
 
 	touched int64 // so that the compiler leaves a read where it stands
+}
 
-	visit func(min, max [2]float64, p *page) bool // s.look, bound once
-	order func(a, b hit) int                      // s.compare, bound once
+// branch is a part of a tree that a walk has still to go to.
+type branch struct {
+	square int64    // of the straight line to the part, at least
+	away   [3]int32 // how far the part is on each axis
+	link   link
+}
+
+// leaf is a page, and the square of the straight line to its part of the tree.
+type leaf struct {
+	square int64
+	page   *page
 }
 
 // candidate is a driver who may be among the nearest.
 type candidate struct {
-	square float64 // of the straight line
+	square int64 // of the straight line
 	driver *Entry
 	kept   bool // keep has let the driver pass
 }
@@ -288,32 +203,30 @@ type candidate struct {
 type hit struct {
 	distance float64 // metres
 	at       [2]float64
+	square   int64
 	*Entry
 }
 
-// line is the square of the straight line that is r metres as an arc. What straight and radius, the
-// way back, return is a little larger than what it stands for.
-func line(r float64) float64 {
-	return math.Pow(2*math.Sin(min(r/tracking.EarthRadius, math.Pi)/2), 2)
+// loose is by how much a straight line between two vectors may be wrong, as each of their coordinates
+// is rounded to the half: the square root of 3, and more.
+const loose = 1.75
+
+// straight is the square of a line so long that whoever is beyond it is farther than r metres, by
+// [tracking.Distance], which is wrong by much less.
+func straight(r float64) int64 {
+	return surely(2*unit*math.Sin(min(r/tracking.EarthRadius, math.Pi)/2), loose)
 }
 
-func straight(r float64) float64 { return surely(line(r)) }
-
-func radius(square float64) float64 {
-	return 2*tracking.EarthRadius*math.Asin(min(1, math.Sqrt(square)/2))*(1+1e-12) + 1e-6
-}
-
-// surely is the square of a line so much longer than another that whoever is beyond it is farther
-// by [tracking.Distance] too, however either was rounded: vectors are right to about 2e-16 of the
-// Earth's radius, and lines to as much of themselves.
-func surely(square float64) float64 {
-	line := math.Sqrt(square)*(1+1e-12) + 1e-13
-	return line * line
+// surely is the square of a line that is longer by what may be wrong, by [tracking.Distance] too,
+// which is right to much less than this part of a line.
+func surely(line, wrong float64) int64 {
+	line = line*(1+1e-12) + wrong
+	return int64(line*line) + 1
 }
 
 // compare orders hits: by distance, those equally near by open tasks where the query asks for it,
 // then by id.
-func (s *search) compare(a, b hit) int {
+func (s *search) compare(a, b *hit) int {
 	if c := cmp.Compare(a.distance, b.distance); c != 0 {
 		return c
 	}
@@ -323,78 +236,130 @@ func (s *search) compare(a, b hit) int {
 	return strings.Compare(string(a.id), string(b.id))
 }
 
-// begin forgets what was found, and who is farther than r metres.
-func (s *search) begin(r float64) {
-	s.bound = straight(r)
-	s.home, s.found, s.sorted, s.next, s.full = nil, s.found[:0], 0, s.k+s.step(), false
-	s.flat = flat{}
+// forget leaves nothing of a query behind, and reports whether the search is worth keeping.
+func (s *search) forget() bool {
+	if cap(s.found) > largeScratch || cap(s.nearest) > largeScratch {
+		return false
+	}
+	clear(s.found[:s.most])
+	clear(s.nearest[:s.picked])
+	*s = search{found: s.found[:0], nearest: s.nearest[:0], stack: s.stack[:0]}
+	return true
 }
 
 // step is how many candidates more are found before those that do not count are let go.
 func (s *search) step() int { return max(s.k/4, 4) }
 
-// aroundHome looks at the page about the place, and says how wide a circle holds k drivers if that
-// has as many.
-func (s *search) aroundHome(farthest float64) (r float64, ok bool) {
-	if s.k > pageSize/2 {
-		return 0, false
-	}
-	most := &s.trees[0]
-	for i := range s.trees {
-		if s.trees[i].len > most.len {
-			most = &s.trees[i]
+// walk looks at all pages in which somebody may count, from the nearest on, as well as a tree allows:
+// at once at that which holds the place in the largest of the trees, from which the bound follows.
+func (s *search) walk(trees []tree) {
+	largest := 0
+	for i := range trees {
+		if trees[i].len > trees[largest].len {
+			largest = i
 		}
 	}
-	s.begin(farthest)
-	s.twice, s.wide = false, 0
-	at := [2]float64{s.at.Lng, s.at.Lat}
-	most.pages.Search(at, at, func(_, _ [2]float64, p *page) bool {
-		s.home = p
-		return false
-	})
-	if s.home == nil {
-		return 0, false
+	s.climb(&trees[largest])
+	for i := range trees {
+		if i != largest && trees[i].len > 0 {
+			s.climb(&trees[i])
+		}
 	}
-	home := s.home
-	s.home = nil
-	s.look(home.min, home.max, home)
-	s.home = home
-	s.sift()
-	return min(radius(s.bound), farthest), len(s.found) >= s.k
+	s.lookAhead()
 }
 
-// circle finds the drivers within r metres, or at least the k nearest of them. It gives up when a
-// much narrower one, by the bound, would do as well.
-func (s *search) circle(r float64) (all bool) {
-	boxes, n := cover.Circle(s.at, r)
-	s.pages, s.seen, s.over = 0, 0, false
-	s.wide = line(max(r/2-1e-6, 0)) // so that the next radius is at most half
-	s.flat = flatOf(boxes[:n])
-	for i, b := range boxes[:n] {
-		s.twice, s.aside = i > 0, boxes[0]
-		for j := range s.trees {
-			s.trees[j].pages.Search(b.Min, b.Max, s.visit)
-			if s.over {
-				return false
+// climb walks through a tree. At each node it goes to the nearer part, and puts the other one aside.
+func (s *search) climb(t *tree) {
+	s.stack = append(s.stack[:0], branch{link: t.root})
+	for len(s.stack) > 0 {
+		last := len(s.stack) - 1
+		b := s.stack[last]
+		s.stack = s.stack[:last]
+		for b.link >= 0 && b.square <= s.bound {
+			n := &t.nodes[b.link]
+			c := s.from[n.axis]
+			away := [2]int32{max(n.low[0]-c, c-n.low[1], 0), max(n.high[0]-c, c-n.high[1], 0)}
+			near := uint32(away[1]-away[0]) >> 31 // the second if that is nearer
+			b.square -= int64(b.away[n.axis]) * int64(b.away[n.axis])
+			other := b
+			other.enter(n, away[near^1], n.parts[near^1])
+			if other.square <= s.bound {
+				s.stack = append(s.stack, other)
+			}
+			b.enter(n, away[near], n.parts[near])
+		}
+		if b.square <= s.bound {
+			s.meet(leaf{b.square, t.pages[^b.link]})
+		}
+	}
+}
+
+// enter goes to a part that is so far away on the axis of its node.
+func (b *branch) enter(n *node, away int32, part link) {
+	b.square += int64(away) * int64(away)
+	b.away[n.axis], b.link = away, part
+}
+
+// meet looks at a page: at the first one now, at others when there are several, so that they come from
+// memory all at once.
+func (s *search) meet(l leaf) {
+	if !s.begun {
+		s.begun = true
+		s.look(l.page)
+		s.sift()
+		return
+	}
+	s.ahead[s.pages] = l
+	if s.pages++; s.pages == len(s.ahead) {
+		s.lookAhead()
+	}
+}
+
+func (s *search) lookAhead() {
+	for _, l := range s.ahead[:s.pages] {
+		s.touched += int64(l.page.n + l.page.at[pageSize/4][0] + l.page.at[pageSize/2][0])
+	}
+	for _, l := range s.ahead[:s.pages] {
+		if l.square <= s.bound {
+			s.look(l.page)
+		}
+	}
+	s.pages = 0
+}
+
+// look looks at a page.
+func (s *search) look(p *page) {
+	if s.beyond(p) {
+		return
+	}
+	if p.spot != nil {
+		square := p.low.square(&s.from)
+		for crowd := range p.spot.crowds {
+			if square <= s.bound {
+				s.lookInto(crowd, square)
 			}
 		}
+		return
 	}
-	s.sift()
-	return true
+	for i := range p.at[:p.n] {
+		if square := p.at[i].square(&s.from); square <= s.bound {
+			s.add(candidate{square, p.drivers[i], false})
+		}
+	}
 }
 
-// scan finds the k nearest within r metres by looking at all.
-func (s *search) scan(r float64) {
-	s.begin(r)
-	s.twice, s.wide = false, 0
-	for i := range s.trees {
-		s.trees[i].pages.Scan(s.visit)
+// beyond reports whether nobody in a page is within the bound.
+func (s *search) beyond(p *page) bool {
+	var square int64
+	for i, c := range s.from {
+		d := int64(max(p.low[i]-c, c-p.high[i], 0))
+		square += d * d
 	}
+	return square > s.bound
 }
 
 // scanAmong finds the k nearest of those that count.
-func (s *search) scanAmong(r float64) {
-	s.begin(r)
+func (s *search) scanAmong() {
 	for _, e := range s.among {
 		if tree := int(e.tree); s.first <= tree && tree <= s.last {
 			v := vectorOf(e.at)
@@ -403,63 +368,6 @@ func (s *search) scanAmong(r float64) {
 			}
 		}
 	}
-}
-
-// look looks at a page, and reports whether the search goes on.
-func (s *search) look(min, max [2]float64, p *page) bool {
-	if p == s.home || s.twice && s.aside.Meets(min, max) || s.beyond(min, max) {
-		return true
-	}
-	if p.crowd {
-		s.lookInto(p)
-	}
-	for i := range p.slots {
-		slot := &p.slots[i]
-		if square := slot.at.square(&s.from); square <= s.bound {
-			s.seen++
-			s.add(candidate{square, slot.Entry, false})
-		}
-	}
-	s.pages++
-	s.over = s.pages > manyPages && s.bound < s.wide
-	return !s.over
-}
-
-// flat tells how long a degree of longitude and one of latitude are at least, each as the square of a
-// straight line, where a circle is. The zero flat knows nothing.
-type flat struct{ lng, lat float64 }
-
-// flatOf is for a circle that these boxes hold. It leaves out those that cross ±180°, where a page may
-// be near by its other end, and wide ones.
-func flatOf(boxes []cover.Box) flat {
-	const (
-		degree = math.Pi / 180
-		wide   = 11 // degrees; on half of it the square of an arc and of its chord differ by a thousandth
-	)
-	box := boxes[0]
-	if len(boxes) > 1 || box.Max[0]-box.Min[0] > wide {
-		return flat{}
-	}
-	lat := degree * degree * 0.999
-	narrow := math.Cos(max(-box.Min[1], box.Max[1]) * degree) // no parallel in the box is shorter
-	return flat{lat * narrow * narrow, lat}
-}
-
-// beyond reports whether nobody in a rectangle is within the bound: so most pages in the corners of a
-// circle's box are passed, and many within the circle once there is somebody near.
-func (s *search) beyond(min, max [2]float64) bool {
-	var x, y float64
-	if at := s.at.Lng; at < min[0] {
-		x = min[0] - at
-	} else if at > max[0] {
-		x = at - max[0]
-	}
-	if at := s.at.Lat; at < min[1] {
-		y = min[1] - at
-	} else if at > max[1] {
-		y = at - max[1]
-	}
-	return x*x*s.flat.lng+y*y*s.flat.lat > s.bound
 }
 
 func (s *search) add(c candidate) {
@@ -472,33 +380,24 @@ func (s *search) add(c candidate) {
 // sift puts what was found in order, and lets go of those that do not count. It asks keep, for which
 // an entry is a cache miss away, only of who may be among the k nearest.
 func (s *search) sift() {
+	s.most = max(s.most, len(s.found))
 	inOrder(s.found, s.sorted)
-	if s.keep != nil { // so that those misses come all at once
-		for _, c := range s.found[:min(s.k, len(s.found))] {
-			s.touched += c.driver.seen
-		}
+	if s.keep != nil {
+		s.found = s.found[:s.ask()]
 	}
-	n := 0
-	for _, c := range s.found {
-		if n >= s.k && c.square > s.bound {
-			break
+	n := len(s.found)
+	if n >= s.k {
+		s.bound = min(s.bound, surely(math.Sqrt(float64(s.found[s.k-1].square)), 2*loose))
+		for n > s.k && s.found[n-1].square > s.bound {
+			n--
 		}
-		if !c.kept && s.keep != nil && !s.keep(c.driver) {
-			continue
-		}
-		c.kept = true
-		s.found[n] = c
-		if n++; n == s.k {
-			s.bound = min(s.bound, surely(c.square))
-		}
+		s.found = s.found[:n]
 	}
-	s.found = s.found[:n]
 	if n >= 2*s.k+16 { // many are as far as the last one
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
-			v := vectorOf(h.at)
-			s.found = append(s.found, candidate{v.square(&s.from), h.Entry, true})
+			s.found = append(s.found, candidate{h.square, h.Entry, true})
 		}
 		inOrder(s.found, 0)
 		if len(s.found) == s.k {
@@ -507,6 +406,29 @@ func (s *search) sift() {
 	}
 	s.sorted = len(s.found)
 	s.next = s.sorted + s.step()
+}
+
+// ask leaves at the beginning of found, in order, those for whom keep returns true, and says how many
+// they are. Of who is farther than the first k of them it asks those alone who may be as near.
+func (s *search) ask() (n int) {
+	for _, c := range s.found[:min(s.k, len(s.found))] { // so that the misses come all at once
+		s.touched += c.driver.seen
+	}
+	bound := s.bound
+	for _, c := range s.found {
+		if n >= s.k && c.square > bound {
+			break
+		}
+		if !c.kept && !s.keep(c.driver) {
+			continue
+		}
+		c.kept = true
+		s.found[n] = c
+		if n++; n == s.k {
+			bound = min(bound, surely(math.Sqrt(float64(c.square)), 2*loose))
+		}
+	}
+	return n
 }
 
 // inOrder sorts candidates of which the first few are in order: by insertion where the others are
@@ -529,19 +451,33 @@ func inOrder(list []candidate, sorted int) {
 func (s *search) pick() {
 	s.nearest = s.nearest[:0]
 	for _, c := range s.found { // their entries, each a cache miss, come all at once
-		s.nearest = append(s.nearest, hit{at: c.driver.at, Entry: c.driver})
+		s.nearest = append(s.nearest, hit{at: c.driver.at, square: c.square, Entry: c.driver})
 	}
+	s.picked = max(s.picked, len(s.nearest))
 	n := 0
 	for _, h := range s.nearest {
-		h.distance = tracking.Distance(s.at, tracking.LngLat{Lng: h.at[0], Lat: h.at[1]})
+		h.distance = s.distance(h.at)
 		if s.within <= 0 || h.distance <= s.within {
 			s.nearest[n] = h
 			n++
 		}
 	}
 	s.nearest = s.nearest[:n]
-	slices.SortFunc(s.nearest, s.order)
+	s.sortNearest()
 	s.nearest = s.nearest[:min(s.k, len(s.nearest))]
+}
+
+// sortNearest sorts those whose distance is known, who are nearly in order.
+func (s *search) sortNearest() {
+	if len(s.nearest) > fewEnough {
+		slices.SortFunc(s.nearest, func(a, b hit) int { return s.compare(&a, &b) })
+		return
+	}
+	for i := 1; i < len(s.nearest); i++ {
+		for j := i; j > 0 && s.compare(&s.nearest[j-1], &s.nearest[j]) > 0; j-- {
+			s.nearest[j-1], s.nearest[j] = s.nearest[j], s.nearest[j-1]
+		}
+	}
 }
 
 // hits returns the nearest, from the offset to the k-th.

@@ -3,61 +3,153 @@ package nearby
 import (
 	"cmp"
 	"math"
+	"math/bits"
 	"slices"
-
-	"github.com/tidwall/rtree"
 )
 
-// tree holds the drivers of one kind by where they are: an R-tree not of drivers but of pages,
-// each of which holds a few dozen who are near each other. So the R-tree is small and seldom
-// changes: who moves about within the rectangle of his page changes a number in it, and a search
-// reads those of a page one after the other.
+// tree holds the drivers of one kind by where they are: a k-d tree not of drivers but of pages,
+// each of which holds a few dozen who are near each other. So the tree is small and seldom changes:
+// who moves about within his page changes three numbers in it, and a search reads those of a page
+// one after the other.
+//
+// Its space is that of vectors, in which there is no pole and no edge at ±180°.
 type tree struct {
-	pages  rtree.RTreeG[*page]
-	crowds map[[2]float64]*page // those pages that are a crowd
-	len    int                  // drivers
+	root  link
+	nodes []node
+	pages []*page // nil where there is none
+	len   int     // drivers
+
+	freeNodes, freePages []link
+	way                  []link // of wayTo
 }
 
-// page is drivers who are near each other, or a crowd: many in one spot.
+// link leads to a node, or to a page if it is negative: then its complement is the number.
+type link int32
+
+// node cuts a part of space in two, where the coordinate on an axis is less than high[0], and where it
+// is not. All drivers are from low[0] to low[1] or from high[0] to high[1], so that who asks from
+// outside knows how far they are.
+type node struct {
+	low, high [2]int32
+	parts     [2]link
+	axis      int32
+}
+
+// page is drivers who are near each other, or the many of one spot. It is alone in its part of space.
+// Their places are together, as most of those who are looked at are not near enough.
 type page struct {
-	slots    []slot
-	crowd    bool
-	left     int32      // so many went since it was last measured
-	min, max [2]float64 // longitudes and latitudes: all are within, and by these it is in the R-tree
-	members  []*Entry   // of a crowd; see there
-}
-
-// slot is a driver in a page.
-type slot struct {
-	at vector
-	*Entry
+	low, high vector // all are within
+	spot      *spot  // instead of what follows n
+	n         int32  // drivers
+	number    link   // the tree's own for it
+	left      int32  // so many went since it was last measured
+	at        [pageSize]vector
+	drivers   [pageSize]*Entry
 }
 
 const (
-	pageSize = 48           // with so many a page is divided
-	sparse   = pageSize / 8 // and with so few left it is given up
-	loyal    = pageSize / 4 // with so many it does not reach out for who is far from it
-	passed   = 16           // with so many crowds nearer than any page a new one begins
+	pageSize = 48               // with so many a page is divided
+	built    = pageSize * 3 / 4 // and so many it has at most when its part of the tree is built anew
+	sparse   = pageSize / 8     // and with so few left it is given up
 )
 
-// vector is a place as a point of the unit sphere. The straight line between two of them orders
-// places by distance, everywhere on the Earth alike, and costs a few products.
-type vector [3]float64
+// vector is a place as a point of a sphere. The straight line between two of them orders places by
+// distance, everywhere on the Earth alike, and costs a few products. In whole numbers, which are 6 mm,
+// it takes half the memory, and no sum is rounded.
+type vector [3]int32
+
+// unit is the radius of the sphere. The difference of two coordinates, and one more, is an int32, and
+// the square of any straight line an int64.
+const unit = 1<<30 - 8
 
 func vectorOf(at [2]float64) vector {
 	sinφ, cosφ := math.Sincos(at[1] * math.Pi / 180)
 	sinλ, cosλ := math.Sincos(at[0] * math.Pi / 180)
-	return vector{cosφ * cosλ, cosφ * sinλ, sinφ}
+	return vector{whole(cosφ * cosλ), whole(cosφ * sinλ), whole(sinφ)}
 }
 
+func whole(x float64) int32 { return int32(math.RoundToEven(x * unit)) }
+
 // square is the square of the straight line between two places.
-func (v *vector) square(o *vector) float64 {
-	x, y, z := v[0]-o[0], v[1]-o[1], v[2]-o[2]
+func (v *vector) square(o *vector) int64 {
+	x, y, z := int64(v[0]-o[0]), int64(v[1]-o[1]), int64(v[2]-o[2])
 	return x*x + y*y + z*z
 }
 
-func (p *page) holds(at [2]float64) bool {
-	return p.min[0] <= at[0] && at[0] <= p.max[0] && p.min[1] <= at[1] && at[1] <= p.max[1]
+func (n *node) side(v *vector) int {
+	if v[n.axis] < n.high[0] {
+		return 0
+	}
+	return 1
+}
+
+// leaves is how many pages there are.
+func (t *tree) leaves() int { return len(t.pages) - len(t.freePages) }
+
+// enter returns the page into which who is at a place belongs, for one who is there from now on. There
+// is one page at least.
+func (t *tree) enter(v *vector) *page {
+	l := t.root
+	for l >= 0 {
+		n := &t.nodes[l]
+		if c := v[n.axis]; c < n.high[0] {
+			n.low[0], n.low[1] = min(n.low[0], c), max(n.low[1], c)
+			l = n.parts[0]
+		} else {
+			n.high[1] = max(n.high[1], c)
+			l = n.parts[1]
+		}
+	}
+	return t.pages[^l]
+}
+
+// wayTo lists the nodes from the root to a page, until it is called again.
+func (t *tree) wayTo(p *page) []link {
+	t.way = t.way[:0]
+	for l := t.root; l >= 0; {
+		t.way = append(t.way, l)
+		n := &t.nodes[l]
+		l = n.parts[n.side(&p.low)]
+	}
+	return t.way
+}
+
+// end is the link behind a part of the way to a page.
+func (t *tree) end(way []link, p *page) *link {
+	if len(way) == 0 {
+		return &t.root
+	}
+	n := &t.nodes[way[len(way)-1]]
+	return &n.parts[n.side(&p.low)]
+}
+
+func (t *tree) newNode(n node) link {
+	if last := len(t.freeNodes) - 1; last >= 0 {
+		l := t.freeNodes[last]
+		t.freeNodes = t.freeNodes[:last]
+		t.nodes[l] = n
+		return l
+	}
+	t.nodes = append(t.nodes, n)
+	return link(len(t.nodes) - 1)
+}
+
+func (t *tree) newPage() *page {
+	p := new(page)
+	if last := len(t.freePages) - 1; last >= 0 {
+		p.number = t.freePages[last]
+		t.freePages = t.freePages[:last]
+		t.pages[^p.number] = p
+		return p
+	}
+	t.pages = append(t.pages, p)
+	p.number = ^link(len(t.pages) - 1)
+	return p
+}
+
+func (t *tree) freePage(p *page) {
+	t.pages[^p.number] = nil
+	t.freePages = append(t.freePages, p.number)
 }
 
 // add puts e into the tree.
@@ -67,113 +159,113 @@ func (t *tree) add(e *Entry) {
 }
 
 func (t *tree) insert(e *Entry) {
-	if p := t.crowds[e.at]; p != nil {
+	v := vectorOf(e.at)
+	if t.leaves() == 0 {
+		p := t.newPage()
+		t.root = p.number
+		p.put(v, e)
+		return
+	}
+	p := t.enter(&v)
+	if p.spot == nil {
+		p.put(v, e)
+		if p.n == pageSize {
+			t.divide(p)
+		}
+		return
+	}
+	if v == p.low {
 		p.join(e)
 		return
 	}
-	p := t.pageFor(e.at)
-	if p == nil {
-		p = &page{min: e.at, max: e.at}
-		t.pages.Insert(p.min, p.max, p)
-	} else if !p.holds(e.at) {
-		t.stretch(p, e.at)
-	}
-	e.page, e.slot = p, uint8(len(p.slots))
-	p.slots = append(p.slots, slot{vectorOf(e.at), e})
-	if len(p.slots) >= pageSize {
-		t.divide(p)
+	q := t.newPage()
+	q.put(v, e)
+	if axis := widest(&p.low, &v); p.low[axis] < v[axis] {
+		t.cut(p, axis, p, q)
+	} else {
+		t.cut(p, axis, q, p)
 	}
 }
 
-// pageFor finds the page into which who is at a place belongs: one that holds the place, else the
-// nearest; nil for a new one.
-func (t *tree) pageFor(at [2]float64) (found *page) {
-	if found = t.pageThatHolds(at); found != nil {
-		return found
+// put puts who is at a place into a page, which has room.
+func (p *page) put(v vector, e *Entry) {
+	if p.n == 0 {
+		p.low, p.high = v, v
 	}
-	crowds := 0
-	t.pages.Nearby(rtree.BoxDist[float64, *page](at, at, nil), func(_, _ [2]float64, p *page, square float64) bool {
-		if p.crowd {
-			crowds++
-			return crowds < passed
-		}
-		width, height := p.max[0]-p.min[0], p.max[1]-p.min[1]
-		if len(p.slots) < loyal || square <= 4*(width*width+height*height) {
-			found = p
-		}
-		return false
-	})
-	return found
+	p.stretch(&v)
+	e.page, e.slot = p, uint8(p.n)
+	p.at[p.n], p.drivers[p.n] = v, e
+	p.n++
 }
 
-// pageThatHolds finds a page, and no crowd, that holds a place, or nil.
-func (t *tree) pageThatHolds(at [2]float64) (found *page) {
-	t.pages.Search(at, at, func(_, _ [2]float64, p *page) bool {
-		if !p.crowd {
-			found = p
-		}
-		return found == nil
-	})
-	return found
+// holds reports whether a place is within the page, and so in its part of space.
+func (p *page) holds(v *vector) bool {
+	return p.low[0] <= v[0] && v[0] <= p.high[0] && p.low[1] <= v[1] && v[1] <= p.high[1] &&
+		p.low[2] <= v[2] && v[2] <= p.high[2]
 }
 
-// stretch makes a page hold a place.
-func (t *tree) stretch(p *page, at [2]float64) {
-	t.resize(p, [2]float64{min(p.min[0], at[0]), min(p.min[1], at[1])},
-		[2]float64{max(p.max[0], at[0]), max(p.max[1], at[1])})
+func (p *page) stretch(v *vector) {
+	for i, c := range v {
+		p.low[i], p.high[i] = min(p.low[i], c), max(p.high[i], c)
+	}
 }
 
-func (t *tree) resize(p *page, min, max [2]float64) {
-	t.pages.Replace(p.min, p.max, p, min, max, p)
-	p.min, p.max = min, max
+// measure makes a page, which is not empty, no larger than it needs to be.
+func (p *page) measure() {
+	p.left = 0
+	p.low, p.high = p.at[0], p.at[0]
+	for i := range p.at[:p.n] {
+		p.stretch(&p.at[i])
+	}
 }
 
 // remove takes e out of the tree.
 func (t *tree) remove(e *Entry) {
 	t.len--
 	p := e.page
-	if p.crowd {
-		t.leave(p, e)
-		return
+	if p.spot != nil {
+		p.leave(e)
+	} else {
+		p.drop(e)
 	}
-	p.drop(e)
-	switch p.left++; {
-	case len(p.slots) == 0:
-		t.pages.Delete(p.min, p.max, p)
-	case len(p.slots) == sparse: // the others go to pages near by
-		t.pages.Delete(p.min, p.max, p)
-		for i := range p.slots {
-			t.insert(p.slots[i].Entry)
-		}
+	switch {
+	case p.n == 0:
+		t.giveUp(p)
+	case p.n == sparse && t.leaves() > 1: // the others go to pages near by
+		t.giveUp(p)
+		p.each(t.insert)
 	case p.left >= pageSize:
-		p.left = 0
-		if min, max := bounds(p.slots); min != p.min || max != p.max {
-			t.resize(p, min, max)
-		}
+		p.measure()
 	}
 }
 
 // drop takes e out of a page.
 func (p *page) drop(e *Entry) {
-	last := len(p.slots) - 1
-	p.slots[e.slot] = p.slots[last]
-	p.slots[e.slot].slot = e.slot
-	p.slots[last] = slot{}
-	p.slots = p.slots[:last]
+	p.n--
+	p.left++
+	last := p.drivers[p.n]
+	p.at[e.slot], p.drivers[e.slot], last.slot = p.at[p.n], last, e.slot
+	p.drivers[p.n] = nil
 	e.page = nil
+}
+
+// giveUp takes a page out of the tree: what is beside it gets its part of space.
+func (t *tree) giveUp(p *page) {
+	if way := t.wayTo(p); len(way) > 0 {
+		last := len(way) - 1
+		n := &t.nodes[way[last]]
+		*t.end(way[:last], p) = n.parts[1-n.side(&p.low)]
+		t.freeNodes = append(t.freeNodes, way[last])
+	}
+	t.freePage(p)
 }
 
 // move takes e to another place.
 func (t *tree) move(e *Entry, at [2]float64) {
-	if p := e.page; !p.crowd && p.holds(at) && t.crowds[at] == nil {
-		e.at = at
-		p.slots[e.slot].at = vectorOf(at)
-		return
-	}
-	if p := t.pageThatHolds(at); p == nil && e.page.near(at) && t.crowds[at] == nil { // into a gap
-		t.stretch(e.page, at)
-		e.at = at
-		e.page.slots[e.slot].at = vectorOf(at)
+	v, p := vectorOf(at), e.page
+	if p.spot == nil && (p.holds(&v) || t.enter(&v) == p) {
+		p.stretch(&v)
+		p.at[e.slot], e.at = v, at
 		return
 	}
 	t.remove(e)
@@ -181,47 +273,54 @@ func (t *tree) move(e *Entry, at [2]float64) {
 	t.add(e)
 }
 
-// near reports whether a place is so near to a page that a driver of it who goes there may take it
-// along.
-func (p *page) near(at [2]float64) bool {
-	x, y := (p.max[0]-p.min[0])/4, (p.max[1]-p.min[1])/4
-	return !p.crowd && p.min[0]-x <= at[0] && at[0] <= p.max[0]+x && p.min[1]-y <= at[1] && at[1] <= p.max[1]+y
+// slot is a driver in a page, or all of a spot.
+type slot struct {
+	at     vector
+	driver *Entry
+	spot   *page
 }
 
-// divide makes two pages of one, or a crowd of one whose drivers are all in one spot.
+// divide makes two pages of one, or a spot of one whose drivers are all in one.
 func (t *tree) divide(p *page) {
-	min, max := bounds(p.slots)
-	if min == max {
-		t.assemble(p)
+	p.measure()
+	if p.low == p.high {
+		p.assemble()
 		return
 	}
-	axis := 0
-	if max[1]-min[1] >= (max[0]-min[0])*math.Cos((min[1]+max[1])/2*math.Pi/180) && max[1] > min[1] || max[0] == min[0] {
-		axis = 1
+	var slots [pageSize]slot
+	for i := range slots {
+		slots[i] = slot{at: p.at[i], driver: p.drivers[i]}
 	}
-	slices.SortFunc(p.slots, func(a, b slot) int { return cmp.Compare(a.Entry.at[axis], b.Entry.at[axis]) })
-	at := cutAt(p.slots, axis)
-	upper := append(make([]slot, 0, pageSize), p.slots[at:]...)
-	clear(p.slots[at:])
-	p.slots = p.slots[:at]
-	for i := range p.slots {
-		p.slots[i].slot = uint8(i)
+	axis := widest(&p.low, &p.high)
+	slices.SortFunc(slots[:], func(a, b slot) int { return cmp.Compare(a.at[axis], b.at[axis]) })
+	at := middle(slots[:], axis)
+	q := t.newPage()
+	p.n, p.left = 0, 0
+	clear(p.drivers[:])
+	for _, s := range slots[:at] {
+		p.put(s.at, s.driver)
 	}
-	p.left = 0
-	low, high := bounds(p.slots)
-	t.resize(p, low, high)
-	q := &page{slots: upper}
-	q.min, q.max = bounds(upper)
-	for i := range q.slots {
-		q.slots[i].page, q.slots[i].slot = q, uint8(i)
+	for _, s := range slots[at:] {
+		q.put(s.at, s.driver)
 	}
-	t.pages.Insert(q.min, q.max, q)
+	t.cut(p, axis, p, q)
 }
 
-// cutAt says where to divide slots in order: in the widest gap about the middle, and not between
-// two in one spot.
-func cutAt(slots []slot, axis int) int {
-	gap := func(i int) float64 { return slots[i].Entry.at[axis] - slots[i-1].Entry.at[axis] }
+// widest is the axis on which two places are farthest from each other.
+func widest(a, b *vector) int {
+	axis, most := 0, int32(-1)
+	for i := range a {
+		if d := max(a[i], b[i]) - min(a[i], b[i]); d > most {
+			axis, most = i, d
+		}
+	}
+	return axis
+}
+
+// middle says where to divide slots in order: in the widest gap about the middle, and not between
+// two that are equal.
+func middle(slots []slot, axis int) int {
+	gap := func(i int) int32 { return slots[i].at[axis] - slots[i-1].at[axis] }
 	n := len(slots)
 	best := n / 2
 	for i := n * 2 / 5; i <= n*3/5; i++ {
@@ -239,26 +338,129 @@ func cutAt(slots []slot, axis int) int {
 	return best
 }
 
-// bounds is the rectangle of those in slots, of which there is one at least.
-func bounds(slots []slot) (low, high [2]float64) {
-	low, high = slots[0].Entry.at, slots[0].Entry.at
-	for i := range slots {
-		at := slots[i].Entry.at
-		low = [2]float64{min(low[0], at[0]), min(low[1], at[1])}
-		high = [2]float64{max(high[0], at[0]), max(high[1], at[1])}
+// cut divides p's part of space between two pages: p and a new one, which are apart on that axis.
+func (t *tree) cut(p *page, axis int, low, high *page) {
+	way := t.wayTo(p)
+	l := t.newNode(node{
+		low: [2]int32{low.low[axis], low.high[axis]}, high: [2]int32{high.low[axis], high.high[axis]},
+		parts: [2]link{low.number, high.number}, axis: int32(axis),
+	})
+	*t.end(way, p) = l
+	if len(way) >= 2*bits.Len(uint(t.leaves()))+4 {
+		t.balance(append(way, l), p)
 	}
-	return low, high
+}
+
+// balance builds a part of the tree anew, because the way to p has become twice as long as it need be:
+// whoever comes always at the same side, as who drives on a road to nowhere, lets the way grow with
+// each page. It is the smallest part in which the way is much too long.
+func (t *tree) balance(way []link, p *page) {
+	size, i := 1, len(way)-1
+	for ; i > 0; i-- {
+		n := &t.nodes[way[i]]
+		size += t.size(n.parts[1-n.side(&p.low)])
+		if len(way)-i > 3*bits.Len(uint(size))/2+2 {
+			break
+		}
+	}
+	slots := t.takeApart(way[i], nil)
+	l := t.build(slots)
+	*t.end(way[:i], p) = l
+}
+
+// size is how many pages are behind a link.
+func (t *tree) size(l link) int {
+	if l < 0 {
+		return 1
+	}
+	return t.size(t.nodes[l].parts[0]) + t.size(t.nodes[l].parts[1])
+}
+
+// takeApart adds to slots what is behind a link, of which the spots alone stay.
+func (t *tree) takeApart(l link, slots []slot) []slot {
+	if l >= 0 {
+		for _, part := range t.nodes[l].parts {
+			slots = t.takeApart(part, slots)
+		}
+		t.freeNodes = append(t.freeNodes, l)
+		return slots
+	}
+	p := t.pages[^l]
+	if p.spot != nil {
+		return append(slots, slot{at: p.low, spot: p})
+	}
+	for i := range p.at[:p.n] {
+		slots = append(slots, slot{at: p.at[i], driver: p.drivers[i]})
+	}
+	t.freePage(p)
+	return slots
+}
+
+// build makes nodes and pages of slots, which it puts into another order.
+func (t *tree) build(slots []slot) link {
+	low, high, spots := slots[0].at, slots[0].at, 0
+	for i := range slots {
+		for axis, c := range slots[i].at {
+			low[axis], high[axis] = min(low[axis], c), max(high[axis], c)
+		}
+		if slots[i].spot != nil {
+			spots++
+		}
+	}
+	if spots == 1 && len(slots) == 1 {
+		return slots[0].spot.number
+	}
+	if spots == 0 && len(slots) <= built || low == high { // then they are fewer than would be a spot
+		p := t.newPage()
+		for _, s := range slots {
+			p.put(s.at, s.driver)
+		}
+		return p.number
+	}
+	axis := widest(&low, &high)
+	cut := max(sampled(slots, axis), low[axis]+1)
+	at, lowHigh, highLow := 0, low[axis], high[axis]
+	for i := range slots {
+		if c := slots[i].at[axis]; c < cut {
+			lowHigh = max(lowHigh, c)
+			slots[i], slots[at] = slots[at], slots[i]
+			at++
+		} else {
+			highLow = min(highLow, c)
+		}
+	}
+	return t.newNode(node{
+		low: [2]int32{low[axis], lowHigh}, high: [2]int32{highLow, high[axis]},
+		parts: [2]link{t.build(slots[:at]), t.build(slots[at:])}, axis: int32(axis),
+	})
+}
+
+// sampled is about the middle coordinate of slots.
+func sampled(slots []slot, axis int) int32 {
+	var some [101]int32
+	n := min(len(some), len(slots))
+	for i := range n {
+		some[i] = slots[i*len(slots)/n].at[axis]
+	}
+	slices.Sort(some[:n])
+	return some[n/2]
 }
 
 // each calls f with all drivers.
 func (t *tree) each(f func(*Entry)) {
-	t.pages.Scan(func(_, _ [2]float64, p *page) bool {
-		for i := range p.slots {
-			f(p.slots[i].Entry)
+	for _, p := range t.pages {
+		if p != nil {
+			p.each(f)
 		}
-		for _, e := range p.members {
-			f(e)
-		}
-		return true
-	})
+	}
+}
+
+func (p *page) each(f func(*Entry)) {
+	drivers := p.drivers[:]
+	if p.spot != nil {
+		drivers = p.spot.members
+	}
+	for _, e := range drivers[:p.n] {
+		f(e)
+	}
 }
