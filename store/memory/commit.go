@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -234,12 +235,12 @@ func (c *change) checkDrivers() error {
 		if ids.Before(d.ID) {
 			return rows.VersionConflict(tracking.KindDriver, d.ID)
 		}
-		if err := rows.Expect(tracking.KindDriver, d.ID, d.Version, x.byID[d.ID].version()); err != nil {
+		if err := rows.Expect(tracking.KindDriver, d.ID, d.Version, x.row(d.ID).version()); err != nil {
 			return err
 		}
 	}
 	for _, d := range c.deleted {
-		if r := x.byID[d.ID]; ids.Before(d.ID) || r == nil || r.version() != d.Version {
+		if r := x.row(d.ID); ids.Before(d.ID) || r == nil || r.version() != d.Version {
 			return rows.VersionConflict(tracking.KindDriver, d.ID)
 		}
 	}
@@ -261,12 +262,12 @@ func (c *change) personOf(id tracking.DriverID) string {
 	if d := c.driver(id); d != nil {
 		return d.Person
 	}
-	return c.app.drivers.byID[id].person
+	return c.app.drivers.row(id).person()
 }
 
 // hasDriver reports whether a driver has a row once the change is applied.
 func (c *change) hasDriver(id tracking.DriverID) bool {
-	if c.app.drivers.byID[id] != nil {
+	if c.app.drivers.row(id) != nil {
 		return !slices.ContainsFunc(c.deleted, func(d tracking.Driver) bool { return d.ID == id })
 	}
 	return c.driver(id) != nil
@@ -289,7 +290,7 @@ func (c *change) checkInvites() error {
 			return rows.VersionConflict(tracking.KindDriver, i.DriverID)
 		}
 		var old *tracking.Invite
-		if d := c.app.drivers.byID[i.DriverID]; d != nil {
+		if d := c.app.drivers.row(i.DriverID); d != nil {
 			old = d.others().invite
 		}
 		if ids.Before(i.DriverID) || i.Version != 0 && (old == nil || old.Version != i.Version) {
@@ -364,7 +365,7 @@ func (c *change) checkEvents() error {
 func (c *change) apply() {
 	c.applyDeletions()
 	for _, d := range c.deleted {
-		c.deleteDriver(c.app.drivers.byID[d.ID])
+		c.deleteDriver(c.app.drivers.row(d.ID))
 	}
 	for _, inserts := range [...]bool{false, true} {
 		for i := range c.tasks {
@@ -397,7 +398,7 @@ func (c *change) apply() {
 	}
 	for _, b := range c.fixes {
 		// The log of a memory store never fails.
-		_, _ = c.app.record(c.app.drivers.byID[b.DriverID], b)
+		_, _ = c.app.record(c.app.drivers.row(b.DriverID), b)
 	}
 	c.addEvents()
 }
@@ -450,7 +451,7 @@ func (c *change) putTrip(t *tracking.Trip) {
 
 func (c *change) putDriver(d *tracking.Driver) {
 	var old tracking.Driver
-	r := c.app.drivers.byID[d.ID]
+	r := c.app.drivers.row(d.ID)
 	if d.Version == 0 {
 		d.Version, d.Seq = c.app.lastVersion+1, c.store.driverSeq.Add(1)
 		r = c.app.drivers.insert(c.app, d)
@@ -484,15 +485,15 @@ func (c *change) deleteDriver(r *driverRow) {
 	c.app.lastVersion = max(c.app.lastVersion, d.Version)
 	c.app.lastNotice = max(c.app.lastNotice, r.others().feed.last)
 	c.app.drivers.remove(c.app, r, &d)
-	// the aging queue and that of matches may hold the row for a while, but not who it was
-	r.person, r.kept, r.moved, r.agedAt = "", "", packedPosition{}, never
+	r.kept = "" // the row stays until its fixes are purged, but not who it was
+	r.moved.put(&tracking.Position{}, &r.log)
 	c.app.erased = append(c.app.erased, r)
 }
 
 // putInvites takes all the old ones away before it gives any new one: a code may pass between them.
 func (c *change) putInvites() {
 	for _, i := range c.invites {
-		d := c.app.drivers.byID[i.DriverID]
+		d := c.app.drivers.row(i.DriverID)
 		switch {
 		case i.Version != 0:
 			i.CreatedAt = d.others().invite.CreatedAt
@@ -505,7 +506,7 @@ func (c *change) putInvites() {
 		c.store.dropInvite(c.app, d)
 	}
 	for _, i := range c.invites {
-		c.store.setInvite(c.app, c.app.drivers.byID[i.DriverID], i)
+		c.store.setInvite(c.app, c.app.drivers.row(i.DriverID), i)
 	}
 }
 
@@ -530,11 +531,11 @@ func (c *change) addEvents() {
 			r.notices = make([]tracking.Notice, 0, len(e.Notices)) // which the rows share
 		}
 		for _, n := range e.Notices {
-			d := c.app.drivers.byID[n.DriverID]
+			d := c.app.drivers.row(n.DriverID)
 			if d == nil {
 				continue
 			}
-			n.Person, n.EventID, n.Time = d.person, r.kept.id(), time.UnixMilli(r.recorded).UTC()
+			n.Person, n.EventID, n.Time = strings.Clone(d.person()), r.kept.id(), time.UnixMilli(r.recorded).UTC()
 			r.notices = append(r.notices, n)
 			own := &r.notices[len(r.notices)-1]
 			c.app.addNotice(&noticeRow{notice: own, driver: d, order: c.store.noticeSeq.Add(1)})

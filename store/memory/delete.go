@@ -118,7 +118,7 @@ func (a *application) dropSubject(of tracking.Subject) {
 
 // dropNotice removes a notice, if it is there still.
 func (a *application) dropNotice(n tracking.Notice) {
-	d := a.drivers.byID[n.DriverID]
+	d := a.drivers.row(n.DriverID)
 	if d == nil {
 		return
 	}

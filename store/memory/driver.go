@@ -13,20 +13,23 @@ import (
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 )
 
-// driverRow is a driver with requests, invite, notices and fixes.
+// driverNo is the number of a driver's row, by which lists have it.
+type driverNo = uint32
+
+// driverRow is a driver with requests, invite, notices and fixes. What is read for a list stands
+// together, so that it is in few cache lines.
 type driverRow struct {
 	nearby.Entry // first, see rowOf; with the id, and for the index the place and the last sign of life
 	place
-	person string
-	kept   packedDriver // the rest but for the position: what only commits change
-	apart  *apart       // nil for none
+	kept packedDriver // the rest but for the position: what only commits change
 
-	// mu guards what fixes change: what the index says last of the entry, moved, log and agedAt.
+	// The row's lock guards what fixes change: what the index says last of the entry, moved and log.
 	// The application's lock guards the rest; held exclusively, it guards everything.
-	mu     sync.Mutex
-	moved  packedPosition
-	log    fixLog
-	agedAt int64 // with which it is in the aging queue; never: it is not there
+	moved packedPosition
+	no    driverNo
+	next  driverNo // 1 more than the number of another row whose id has the same code; 0: none
+	log   fixLog
+	apart *apart // nil for none
 }
 
 // apart is what many drivers have not.
@@ -65,39 +68,47 @@ func (r *driverRow) version() int64 {
 	return r.kept.head().version
 }
 
-func (r *driverRow) compare(o *driverRow) int { return r.place.compare(o.place) }
+// person is the driver's, of which nothing may be kept.
+func (r *driverRow) person() string { return r.kept.head().person }
 
 // put makes d the row's driver, but for the position.
-func (r *driverRow) put(d *tracking.Driver) {
-	if r.person != d.Person {
-		r.person = strings.Clone(d.Person)
-	}
-	r.kept = packDriver(d)
+func (r *driverRow) put(d *tracking.Driver) { r.kept = packDriver(d) }
+
+// rowLocks are the locks of all rows of drivers, each of many: one of its own would be 8 bytes more in
+// each row, and another write to memory that a reader of ten rows has to wait for. Nobody holds two.
+type rowLocks [256]sync.Mutex
+
+// lock is a row's.
+func (a *application) lock(r *driverRow) *sync.Mutex {
+	return &a.rowLocks[(a.first+r.no)%uint32(len(a.rowLocks))]
 }
 
 // position is where a driver is. The row is locked.
-func (a *application) position(r *driverRow) tracking.Position {
-	return r.moved.position(a.nearby.Last(&r.Entry))
+func (a *application) position(r *driverRow) (p tracking.Position) {
+	at, seen := a.nearby.Last(&r.Entry)
+	r.moved.position(&p, &r.log, at, seen)
+	return p
 }
 
 // move takes a driver to a position. The row is locked.
 func (a *application) move(r *driverRow, p *tracking.Position) {
 	a.nearby.MoveEntry(&r.Entry, *p)
-	r.moved.put(p)
+	r.moved.put(p, &r.log)
 }
 
-// read sets d to a driver as of now.
+// read sets d, which is zero, to a driver as of now.
 func (a *application) read(r *driverRow, d *tracking.Driver) {
-	r.mu.Lock()
-	d.Position = a.position(r)
-	r.mu.Unlock()
+	mu := a.lock(r)
+	mu.Lock()
+	at, seen := a.nearby.Last(&r.Entry)
+	r.moved.position(&d.Position, &r.log, at, seen)
+	mu.Unlock()
 	r.readKept(d)
 }
 
 // readKept sets all of d but the position.
 func (r *driverRow) readKept(d *tracking.Driver) {
-	d.ID, d.Person = r.ID(), r.person
-	d.CreatedAt, d.Seq = time.UnixMilli(r.created).UTC(), r.seq
+	d.ID, d.CreatedAt, d.Seq = r.ID(), time.UnixMilli(r.created).UTC(), r.seq
 	r.kept.driver(d)
 }
 
@@ -109,53 +120,96 @@ func (a *application) driver(r *driverRow) (d tracking.Driver) {
 
 // drivers holds an application's drivers, and the lists that serve its filters.
 type drivers struct {
-	byID       map[tracking.DriverID]*driverRow
-	all        list[*driverRow]
-	available  map[bool]*list[*driverRow]
-	byProperty map[string]map[string]*list[*driverRow]
+	rows       *slab[driverRow]
+	byAge      func(a, b driverNo) int
+	byID       map[uint32]driverNo // by driverCode: 1 more than the number of the first such row
+	all        list[driverNo]
+	available  map[bool]*list[driverNo]
+	byProperty map[string]map[string]*list[driverNo]
 }
 
 func newDrivers() drivers {
+	rows := new(slab[driverRow])
 	return drivers{
-		byID:       make(map[tracking.DriverID]*driverRow),
-		available:  make(map[bool]*list[*driverRow]),
-		byProperty: make(map[string]map[string]*list[*driverRow]),
+		rows:       rows,
+		byAge:      func(a, b driverNo) int { return rows.at(a).place.compare(rows.at(b).place) },
+		byID:       make(map[uint32]driverNo),
+		available:  make(map[bool]*list[driverNo]),
+		byProperty: make(map[string]map[string]*list[driverNo]),
+	}
+}
+
+// driverCode is what a driver is found by: an id may share it with few others.
+func driverCode(id tracking.DriverID) uint32 { return uint32(codeOf(string(id))) }
+
+// row is a driver's, nil if there is none.
+func (x *drivers) row(id tracking.DriverID) *driverRow { return x.named(driverCode(id), id) }
+
+// named is the row with an id among those of a code, or nil.
+func (x *drivers) named(code uint32, id tracking.DriverID) *driverRow {
+	for n := x.byID[code]; n != 0; {
+		r := x.rows.at(n - 1)
+		if r.ID() == id {
+			return r
+		}
+		n = r.next
+	}
+	return nil
+}
+
+// name puts a row among those of a code, and unname takes it out.
+func (x *drivers) name(code uint32, r *driverRow) { r.next, x.byID[code] = x.byID[code], r.no+1 }
+
+func (x *drivers) unname(code uint32, r *driverRow) {
+	first := x.byID[code]
+	switch o := x.rows.at(first - 1); {
+	case o != r:
+		for o.next != r.no+1 {
+			o = x.rows.at(o.next - 1)
+		}
+		o.next = r.next
+	case r.next != 0:
+		x.byID[code] = r.next
+	default:
+		delete(x.byID, code)
 	}
 }
 
 // insert adds a new driver, whose CreatedAt and Seq are set.
 func (x *drivers) insert(a *application, d *tracking.Driver) *driverRow {
-	r := &driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}, agedAt: never}
+	no := x.rows.put(driverRow{place: place{d.CreatedAt.UnixMilli(), d.Seq}})
+	r := x.rows.at(no)
+	r.no = no
 	r.put(d)
 	d.ID = tracking.DriverID(strings.Clone(string(d.ID)))
 	a.nearby.PutEntry(&r.Entry, *d)
-	r.moved.put(&d.Position)
-	x.byID[d.ID] = r
-	x.all.insert(r, (*driverRow).compare)
-	x.enter(r, d, nil)
+	r.moved.put(&d.Position, &r.log)
+	x.name(driverCode(d.ID), r)
+	x.all.insert(no, x.byAge)
+	x.enter(no, d, nil)
 	return r
 }
 
 // replace puts d, with its position, in the place of r's driver, who was another way.
 func (x *drivers) replace(a *application, r *driverRow, d, was *tracking.Driver) {
-	x.leave(r, was, d)
+	x.leave(r.no, was, d)
 	r.put(d)
 	a.nearby.PutEntry(&r.Entry, *d)
-	x.enter(r, d, was)
+	x.enter(r.no, d, was)
 }
 
-// remove takes a driver out.
+// remove takes a driver out; the row is there until it is dropped.
 func (x *drivers) remove(a *application, r *driverRow, d *tracking.Driver) {
-	x.leave(r, d, nil)
-	x.all.remove(r, (*driverRow).compare)
-	delete(x.byID, d.ID)
+	x.leave(r.no, d, nil)
+	x.all.remove(r.no, x.byAge)
+	x.unname(driverCode(d.ID), r)
 	a.nearby.RemoveEntry(&r.Entry)
 }
 
-// enter puts r, whose driver is d, into the lists where it has not been as was (nil: in none).
-func (x *drivers) enter(r *driverRow, d, was *tracking.Driver) {
+// enter puts n, whose driver is d, into the lists where it has not been as was (nil: in none).
+func (x *drivers) enter(n driverNo, d, was *tracking.Driver) {
 	if was == nil || was.Available != d.Available {
-		insertInto(x.available, d.Available, r, (*driverRow).compare)
+		insertInto(x.available, d.Available, n, x.byAge)
 	}
 	for k, v := range d.Properties {
 		if was != nil && has(was, k, v) {
@@ -163,27 +217,27 @@ func (x *drivers) enter(r *driverRow, d, was *tracking.Driver) {
 		}
 		values := x.byProperty[k]
 		if values == nil {
-			values = make(map[string]*list[*driverRow])
+			values = make(map[string]*list[driverNo])
 			x.byProperty[strings.Clone(k)] = values
 		}
 		if values[v] == nil {
 			v = strings.Clone(v)
 		}
-		insertInto(values, v, r, (*driverRow).compare)
+		insertInto(values, v, n, x.byAge)
 	}
 }
 
-// leave takes r, whose driver is d, out of the lists where it will not be as next (nil: in none).
-func (x *drivers) leave(r *driverRow, d, next *tracking.Driver) {
+// leave takes n, whose driver is d, out of the lists where it will not be as next (nil: in none).
+func (x *drivers) leave(n driverNo, d, next *tracking.Driver) {
 	if next == nil || next.Available != d.Available {
-		removeFrom(x.available, d.Available, r, (*driverRow).compare)
+		removeFrom(x.available, d.Available, n, x.byAge)
 	}
 	for k, v := range d.Properties {
 		if next != nil && has(next, k, v) {
 			continue
 		}
 		values := x.byProperty[k]
-		removeFrom(values, v, r, (*driverRow).compare)
+		removeFrom(values, v, n, x.byAge)
 		if len(values) == 0 {
 			delete(x.byProperty, k)
 		}
@@ -205,7 +259,7 @@ func (s *Store) Driver(ctx context.Context, app tracking.AppID, id tracking.Driv
 		return tracking.Driver{}, tracking.ErrNotFound
 	}
 	defer a.mu.RUnlock()
-	if r := a.drivers.byID[id]; r != nil {
+	if r := a.drivers.row(id); r != nil {
 		return a.driver(r), nil
 	}
 	return tracking.Driver{}, tracking.ErrNotFound
@@ -225,7 +279,7 @@ func (s *Store) DriverByToken(
 	}
 	var found tracking.Driver
 	a, _, err := findSecret(ctx, s, tokens, hash, func(a *application, id tracking.DriverID) *driverRow {
-		r := a.drivers.byID[id]
+		r := a.drivers.row(id)
 		if r == nil {
 			return nil
 		}
@@ -251,12 +305,13 @@ func (s *Store) Drivers(
 	ctx context.Context, app tracking.AppID, f tracking.DriverFilter,
 ) ([]tracking.Driver, bool, error) {
 	if f.Near != nil {
-		skip, limit := f.Offset(), f.Limit
-		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit { return a.near(f, skip, limit+1) })
-		if more := len(list) > limit; more {
-			return list[:limit:limit], true, err
-		}
-		return list, false, err
+		skip, more := f.Offset(), false
+		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit {
+			hits := a.near(f, skip, f.Limit+1)
+			more = len(hits) > f.Limit
+			return hits[:min(f.Limit, len(hits))]
+		})
+		return list, more, err
 	}
 	a, err := s.read(ctx, app)
 	if a == nil || err != nil {
@@ -272,12 +327,12 @@ func (s *Store) Drivers(
 		c, skip = source.start(skip), 0
 	}
 	rows, more := take(c.next, skip, f.Limit, rest)
-	return copies(rows, a.driver), more, nil
+	return copies(rows, func(n driverNo) tracking.Driver { return a.driver(a.drivers.rows.at(n)) }), more, nil
 }
 
 // rarest returns the shortest list that holds all drivers of a filter, nil when there are none, and
 // a test for the rest of the filter, nil when the list is the answer.
-func (x *drivers) rarest(f tracking.DriverFilter) (source *list[*driverRow], rest func(*driverRow) bool) {
+func (x *drivers) rarest(f tracking.DriverFilter) (source *list[driverNo], rest func(driverNo) bool) {
 	source = &x.all
 	filters := len(f.Properties)
 	if f.Available != nil {
@@ -298,7 +353,7 @@ func (x *drivers) rarest(f tracking.DriverFilter) (source *list[*driverRow], res
 	if filters < 2 {
 		return source, nil
 	}
-	return source, func(r *driverRow) bool { return matches(r, f) }
+	return source, func(n driverNo) bool { return matches(x.rows.at(n), f) }
 }
 
 // matches reports whether a driver has the duty and the properties that f asks for.
@@ -324,23 +379,25 @@ func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hi
 		return nil
 	}
 	// Where they are spread evenly, a walk meets all/some drivers for each one it keeps.
-	some, all := source.len(), len(a.drivers.byID)
+	some, all := source.len(), a.drivers.all.len()
 	if skip < some && all/some*(skip+limit) < some {
 		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit,
 			func(id tracking.DriverID) bool {
-				return matches(a.drivers.byID[id], f)
+				return matches(a.drivers.row(id), f)
 			})
 	}
 	var hits []nearby.Hit
 	c := source.start(0)
-	for r, ok := c.next(); ok; r, ok = c.next() {
+	for n, ok := c.next(); ok; n, ok = c.next() {
+		r := a.drivers.rows.at(n)
 		if !matches(r, f) {
 			continue
 		}
-		r.mu.Lock()
+		mu := a.lock(r)
+		mu.Lock()
 		located := r.moved.located()
 		at, _ := a.nearby.Last(&r.Entry)
-		r.mu.Unlock()
+		mu.Unlock()
 		if located {
 			hits = append(hits, nearby.Hit{Entry: &r.Entry, ID: r.ID(), Distance: tracking.Distance(*f.Near, at), At: at})
 		}
@@ -389,6 +446,7 @@ func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
 	if len(hits) == 0 {
 		return nil, true
 	}
+	a.drivers.touch(hits)
 	list := make([]tracking.Driver, len(hits))
 	for i, h := range hits {
 		d := &list[i]
@@ -398,4 +456,18 @@ func (a *application) readHits(hits []nearby.Hit) ([]tracking.Driver, bool) {
 		d.Distance = h.Distance
 	}
 	return list, true
+}
+
+// touch reads a little of what the rows of hits have, for who is about to read all of it: so the cache
+// misses, which are most of what that takes, come all at once and not one after another.
+//
+//go:noinline
+func (x *drivers) touch(hits []nearby.Hit) (sum uint64) {
+	for i := range hits {
+		r := rowOf(hits[i].Entry)
+		if sum += uint64(r.no); len(r.kept) > 0 {
+			sum += uint64(r.kept[0])
+		}
+	}
+	return sum
 }

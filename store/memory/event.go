@@ -283,7 +283,7 @@ func (s *Store) Notices(
 		return nil, after > 0, nil
 	}
 	defer a.mu.RUnlock()
-	d := a.drivers.byID[driver]
+	d := a.drivers.row(driver)
 	if d == nil {
 		return nil, after > 0, nil
 	}

@@ -94,7 +94,8 @@ func (e *export) moment(a *application) (m moment) {
 	a.mu.RLock()
 	defer a.mu.RUnlock()
 	m.marks = tracking.Marks{Version: a.lastVersion, Notice: a.lastNotice}
-	for r := range walk(&a.drivers.all) {
+	for n := range walk(&a.drivers.all) {
+		r := a.drivers.rows.at(n)
 		if e.query.Driver != "" && r.ID() != e.query.Driver {
 			continue
 		}
@@ -171,13 +172,13 @@ func (e *export) application(a *application) {
 	sendAll(e, a, tracking.RowTask, m.tasks, func(t packedTask) tracking.RowValue { return t.task() })
 	sendAll(e, a, tracking.RowTrip, m.trips, func(t *tracking.Trip) tracking.RowValue { return t.Clone() })
 	if e.query.Wants(tracking.RowFix) {
-		for _, r := range m.rows {
-			e.fixes(a, r)
+		for i, r := range m.rows {
+			e.fixes(a, r, &m.drivers[i])
 		}
 	}
 	if e.query.Wants(tracking.RowNotice) {
 		for i, r := range m.rows {
-			e.notices(a, r, m.drivers[i].LastNotice)
+			e.notices(a, r, &m.drivers[i])
 		}
 	}
 	if e.query.Wants(tracking.RowSubject) {
@@ -192,16 +193,20 @@ func (e *export) application(a *application) {
 	})
 }
 
-// fixes sends a driver's, a page under each lock.
-func (e *export) fixes(a *application, r *driverRow) {
+// fixes sends a driver's, a page under each lock, for as long as the row is his.
+func (e *export) fixes(a *application, r *driverRow, d *tracking.DriverRow) {
 	for from := int64(math.MinInt64); !e.stopped; {
 		a.mu.RLock()
-		r.mu.Lock()
-		page := r.log.from(from, pageRows)
-		r.mu.Unlock()
+		var page []tracking.KeptFix
+		if r.seq == d.Seq {
+			mu := a.lock(r)
+			mu.Lock()
+			page = r.log.from(from, pageRows)
+			mu.Unlock()
+		}
 		a.mu.RUnlock()
 		for _, f := range page {
-			e.send(a.id, tracking.FixRow{DriverID: r.ID(), KeptFix: f})
+			e.send(a.id, tracking.FixRow{DriverID: d.ID, KeptFix: f})
 		}
 		if len(page) < pageRows {
 			return
@@ -210,15 +215,19 @@ func (e *export) fixes(a *application, r *driverRow) {
 	}
 }
 
-// notices sends a driver's up to the last one of the moment.
-func (e *export) notices(a *application, r *driverRow, last int64) {
+// notices sends a driver's up to the last one of the moment, for as long as the row is his.
+func (e *export) notices(a *application, r *driverRow, d *tracking.DriverRow) {
 	for after := int64(0); !e.stopped; {
 		a.mu.RLock()
-		c := r.others().feed.notices.at(func(n *noticeRow) bool { return n.notice.ID > after })
-		page, more := take(c.next, 0, pageRows, nil)
+		var page []*noticeRow
+		more := false
+		if r.seq == d.Seq {
+			c := r.others().feed.notices.at(func(n *noticeRow) bool { return n.notice.ID > after })
+			page, more = take(c.next, 0, pageRows, nil)
+		}
 		a.mu.RUnlock()
 		for _, n := range page {
-			if after = n.notice.ID; after > last {
+			if after = n.notice.ID; after > d.LastNotice {
 				return
 			}
 			e.send(a.id, *n.notice)
@@ -297,7 +306,7 @@ func (a *application) has(s tracking.Subject) bool {
 	case tracking.KindTrip:
 		return a.trips.byID[tracking.TripID(s.ID)] != nil
 	case tracking.KindDriver:
-		return a.drivers.byID[tracking.DriverID(s.ID)] != nil
+		return a.drivers.row(tracking.DriverID(s.ID)) != nil
 	}
 	return false
 }

@@ -19,7 +19,7 @@ type driverLog struct {
 }
 
 func (l driverLog) InTrip(t time.Time) (bool, error) {
-	return l.app.trips.byDriver[l.row.ID()].covers(l.row.person, t), nil
+	return l.app.trips.byDriver[l.row.ID()].covers(l.row.person(), t), nil
 }
 
 func (l driverLog) Before(t time.Time, n int) ([]tracking.KeptFix, error) {
@@ -52,6 +52,7 @@ func (l driverLog) Mark(fixes []tracking.KeptFix) error {
 // record keeps a batch and moves the driver. The application's lock is held, and the driver's own
 // unless that is exclusive.
 func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Recorded, error) {
+	was := row.log.oldest()
 	var d tracking.Driver
 	row.readKept(&d)
 	d.Position = a.position(row)
@@ -60,7 +61,7 @@ func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Reco
 		return tracking.Recorded{}, err
 	}
 	a.move(row, &rec.Driver.Position)
-	a.aging.note(row)
+	a.aging.note(row, was)
 	return rec, nil
 }
 
@@ -74,7 +75,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
 	defer a.mu.RUnlock()
-	row := a.drivers.byID[b.DriverID]
+	row := a.drivers.row(b.DriverID)
 	if row == nil {
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
@@ -82,8 +83,9 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 		return tracking.Recorded{}, err
 	}
 	b = rows.Borrowed(b)
-	row.mu.Lock()
-	defer row.mu.Unlock()
+	mu := a.lock(row)
+	mu.Lock()
+	defer mu.Unlock()
 	return a.record(row, b)
 }
 
@@ -133,13 +135,14 @@ func (s *Store) KeptFixes(
 		return nil, err
 	}
 	defer a.mu.RUnlock()
-	row := a.drivers.byID[driver]
-	if row == nil || r.Person != "" && row.person != r.Person {
+	row := a.drivers.row(driver)
+	if row == nil || r.Person != "" && row.person() != r.Person {
 		return nil, nil
 	}
 	from, to := rows.Window(r)
-	row.mu.Lock()
-	defer row.mu.Unlock()
+	mu := a.lock(row)
+	mu.Lock()
+	defer mu.Unlock()
 	var list []tracking.KeptFix
 	if r.Newest {
 		list = row.log.before(to+1, r.Limit)
@@ -166,12 +169,13 @@ func (s *Store) readFixes(
 		return nil, false, err
 	}
 	defer a.mu.RUnlock()
-	row := a.drivers.byID[driver]
-	if row == nil || person != "" && row.person != person {
+	row := a.drivers.row(driver)
+	if row == nil || person != "" && row.person() != person {
 		return nil, false, nil
 	}
-	row.mu.Lock()
-	defer row.mu.Unlock()
+	mu := a.lock(row)
+	mu.Lock()
+	defer mu.Unlock()
 	buf, full := row.log.read(buf, from, to, newest)
 	return buf, full, nil
 }

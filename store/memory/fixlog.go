@@ -14,22 +14,82 @@ import (
 // moves few others, and packed so that a fix takes 20 to 28 bytes plus 1 to 9 for each known reading,
 // without a pointer for the garbage collector to follow.
 type fixLog struct {
-	chunks []fixChunk // none is empty
-	n      int
+	newest fixChunk // the last of the chunks; empty: there is no fix
+	rest   *fixRest // nil for drivers with few fixes, all of them plain
 }
 
-type fixChunk struct {
-	fixes []packedFix
-	extra []byte // places, readings and event ids, where the fixes point to
+// fixRest is what the row of a driver has no room for.
+type fixRest struct {
+	older    []fixChunk         // before the newest, in order of time; none is empty
+	whole    *tracking.Position // see packedPosition
+	readings [4]float64         // these, too
 }
 
-const fixesPerChunk = 128
+// more returns the rest for writing.
+func (l *fixLog) more() *fixRest {
+	if l.rest == nil {
+		l.rest = new(fixRest)
+	}
+	return l.rest
+}
 
-// packedFix is a kept fix: its stamp is its time in UTC ms, shifted left by stampBits to make room
-// for its mark and for what is known of it. At extra[offset:] are longitude and latitude, the known
-// readings in the order of the fields of tracking.Fix, and the event id. Halves, as an int64 would
-// be rounded up to 16 bytes with the offset.
-type packedFix struct{ high, low, offset uint32 }
+// older are the chunks before the newest.
+func (l *fixLog) older() []fixChunk {
+	if l.rest == nil {
+		return nil
+	}
+	return l.rest.older
+}
+
+// chunks is how many there are, and chunk the one with a number.
+func (l *fixLog) chunks() int {
+	if len(l.newest) == 0 {
+		return 0
+	}
+	return len(l.older()) + 1
+}
+
+func (l *fixLog) chunk(c int) *fixChunk {
+	if older := l.older(); c < len(older) {
+		return &older[c]
+	}
+	return &l.newest
+}
+
+// len is the number of fixes.
+func (l *fixLog) len() (n int) {
+	for c := range l.chunks() {
+		n += l.chunk(c).len()
+	}
+	return n
+}
+
+// last is the time (UTC ms) of the newest fix.
+func (l *fixLog) last() (t int64, ok bool) {
+	if n := l.newest.len(); n > 0 {
+		return l.newest.at(n - 1).time(), true
+	}
+	return 0, false
+}
+
+// fixChunk is fixes in order of time in one piece of memory: how many there are; the head of each; and
+// their places, readings and event ids, where the heads point to.
+type fixChunk []byte
+
+// fixesPerChunk are as many as fill 2688 bytes, a size of which the heap has pieces, when each has one
+// reading in tenths.
+const fixesPerChunk = 127
+
+// packedFix is the head of a fix: its stamp is its time in UTC ms, shifted left by stampBits to make
+// room for its mark and for what is known of it. From the offset on, counted from the end of the heads,
+// are longitude and latitude, the known readings in the order of the fields of tracking.Fix, and the
+// event id.
+type packedFix struct {
+	stamp  int64
+	offset uint32
+}
+
+const headSize = 12 // bytes
 
 const (
 	markBits  = 0b111
@@ -41,14 +101,53 @@ const (
 	stampBits = 11
 )
 
-func (p packedFix) stamp() int64           { return int64(p.high)<<32 | int64(p.low) }
-func (p packedFix) time() int64            { return p.stamp() >> stampBits }
-func (p packedFix) mark() tracking.FixMark { return tracking.FixMark(p.low & markBits) }
-func (p packedFix) purged() bool           { return p.low&purged != 0 }
+func (p packedFix) time() int64            { return p.stamp >> stampBits }
+func (p packedFix) mark() tracking.FixMark { return tracking.FixMark(p.stamp & markBits) }
+func (p packedFix) purged() bool           { return p.stamp&purged != 0 }
 
-// pack appends a fix to the chunk's extra bytes, and returns what points there.
-func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
-	stamp, offset := f.Time.UnixMilli()<<stampBits|int64(f.Mark)&markBits, uint32(len(c.extra))
+// len is the number of fixes.
+func (c fixChunk) len() int {
+	if len(c) == 0 {
+		return 0
+	}
+	return int(c[0])
+}
+
+// headAt is where the head of the i-th fix begins.
+func headAt(i int) int { return 1 + i*headSize }
+
+// at is the head of the i-th fix.
+func (c fixChunk) at(i int) packedFix {
+	h := c[headAt(i):]
+	return packedFix{int64(binary.LittleEndian.Uint64(h)), binary.LittleEndian.Uint32(h[8:])}
+}
+
+// setStamp changes the stamp of the i-th fix.
+func (c fixChunk) setStamp(i int, stamp int64) {
+	binary.LittleEndian.PutUint64(c[headAt(i):], uint64(stamp))
+}
+
+// insert makes a fix the i-th.
+func (c *fixChunk) insert(i int, f tracking.KeptFix) {
+	var room [64]byte
+	stamp, extra := packFix(room[:0], f)
+	b, n := []byte(*c), c.len()
+	if n == 0 {
+		b = append(slices.Grow(b[:0], headAt(1)+len(extra)), 0)
+	}
+	end := len(b)
+	b = slices.Grow(b, headSize+len(extra))[:end+headSize+len(extra)]
+	copy(b[headAt(i+1):], b[headAt(i):end])
+	copy(b[end+headSize:], extra)
+	b[0] = byte(n + 1)
+	binary.LittleEndian.PutUint32(b[headAt(i)+8:], uint32(end-headAt(n)))
+	*c = b
+	c.setStamp(i, stamp)
+}
+
+// packFix appends a fix to extra bytes, but for its stamp.
+func packFix(extra []byte, f tracking.KeptFix) (stamp int64, _ []byte) {
+	stamp = f.Time.UnixMilli()<<stampBits | int64(f.Mark)&markBits
 	if f.Trusted {
 		stamp |= trusted
 	}
@@ -58,33 +157,35 @@ func (c *fixChunk) pack(f tracking.KeptFix) packedFix {
 	lng, exactly := tenMillionths(f.LngLat.Lng)
 	lat, too := tenMillionths(f.LngLat.Lat)
 	if exactly && too {
-		c.extra = binary.LittleEndian.AppendUint32(c.extra, uint32(lng))
-		c.extra = binary.LittleEndian.AppendUint32(c.extra, uint32(lat))
+		extra = binary.LittleEndian.AppendUint32(extra, uint32(lng))
+		extra = binary.LittleEndian.AppendUint32(extra, uint32(lat))
 	} else {
 		stamp |= wide
-		c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(f.LngLat.Lng))
-		c.extra = binary.LittleEndian.AppendUint64(c.extra, math.Float64bits(f.LngLat.Lat))
+		extra = binary.LittleEndian.AppendUint64(extra, math.Float64bits(f.LngLat.Lng))
+		extra = binary.LittleEndian.AppendUint64(extra, math.Float64bits(f.LngLat.Lat))
 	}
 	for i, r := range [...]tracking.Reading{f.Accuracy, f.Speed, f.Bearing, f.Battery} {
 		if r.Known {
 			stamp |= accuracy << i
-			c.extra = appendReading(c.extra, r.Value)
+			extra = appendReading(extra, r.Value)
 		}
 	}
 	if f.EventID != "" {
 		stamp |= named
-		c.extra = binary.AppendUvarint(c.extra, uint64(len(f.EventID)))
-		c.extra = append(c.extra, f.EventID...)
+		extra = binary.AppendUvarint(extra, uint64(len(f.EventID)))
+		extra = append(extra, f.EventID...)
 	}
-	return packedFix{uint32(stamp >> 32), uint32(stamp), offset}
+	return stamp, extra
 }
 
-func (c *fixChunk) unpack(p packedFix) tracking.KeptFix {
+// fix is the i-th.
+func (c fixChunk) fix(i int) tracking.KeptFix {
+	p := c.at(i)
 	f := tracking.KeptFix{Mark: p.mark(), Purged: p.purged()}
 	f.Time = time.UnixMilli(p.time()).UTC()
-	f.Trusted = p.low&trusted != 0
-	extra := c.extra[p.offset:]
-	if p.low&wide == 0 {
+	f.Trusted = p.stamp&trusted != 0
+	extra := []byte(c[headAt(c.len())+int(p.offset):])
+	if p.stamp&wide == 0 {
 		f.LngLat.Lng = float64(int32(binary.LittleEndian.Uint32(extra))) / 1e7
 		f.LngLat.Lat = float64(int32(binary.LittleEndian.Uint32(extra[4:]))) / 1e7
 		extra = extra[8:]
@@ -94,13 +195,13 @@ func (c *fixChunk) unpack(p packedFix) tracking.KeptFix {
 		extra = extra[16:]
 	}
 	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
-		if p.low&(accuracy<<i) != 0 {
+		if p.stamp&(accuracy<<i) != 0 {
 			var v float64
 			v, extra = readReading(extra)
 			*r = tracking.Known(v)
 		}
 	}
-	if p.low&named != 0 {
+	if p.stamp&named != 0 {
 		n, size := binary.Uvarint(extra)
 		f.EventID = string(extra[size:][:n])
 	}
@@ -148,25 +249,28 @@ func readReading(b []byte) (v float64, rest []byte) {
 	return float64(n-inTenths) / 10, b
 }
 
-// copyOf returns some of the chunk's fixes as a chunk of their own, with no byte to spare.
-func (c *fixChunk) copyOf(fixes []packedFix) fixChunk {
-	n := fixChunk{fixes: make([]packedFix, len(fixes)), extra: make([]byte, 0, len(c.extra))}
-	for i, p := range fixes {
-		n.fixes[i] = n.pack(c.unpack(p))
+// part is the fixes from one on to before another as a chunk of their own, with no byte to spare.
+func (c fixChunk) part(from, to int) (p fixChunk) {
+	if from == 0 && to == c.len() {
+		return append(make(fixChunk, 0, len(c)), c...)
 	}
-	if len(n.extra) < cap(n.extra) {
-		n.extra = append(make([]byte, 0, len(n.extra)), n.extra...)
+	for i := range to - from {
+		p.insert(i, c.fix(from+i))
 	}
-	return n
+	return append(make(fixChunk, 0, len(p)), p...)
+}
+
+// first is the first fix at or after t (UTC ms); behind the last one if there is none.
+func (c fixChunk) first(t int64) int {
+	return sort.Search(c.len(), func(i int) bool { return c.at(i).time() >= t })
 }
 
 // find returns the chunk and the place in it of the first fix at or after t (UTC ms). Past the last
-// fix, c is len(l.chunks) and i is 0.
+// fix, c is the number of chunks and i is 0.
 func (l *fixLog) find(t int64) (c, i int) {
-	c = sort.Search(len(l.chunks), func(c int) bool { f := l.chunks[c].fixes; return f[len(f)-1].time() >= t })
-	if c < len(l.chunks) {
-		f := l.chunks[c].fixes
-		i = sort.Search(len(f), func(i int) bool { return f[i].time() >= t })
+	c = sort.Search(l.chunks(), func(c int) bool { k := l.chunk(c); return k.at(k.len()-1).time() >= t })
+	if c < l.chunks() {
+		i = l.chunk(c).first(t)
 	}
 	return c, i
 }
@@ -174,44 +278,36 @@ func (l *fixLog) find(t int64) (c, i int) {
 // put adds a fix of a time that there is none of.
 func (l *fixLog) put(f tracking.KeptFix) {
 	t := f.Time.UnixMilli()
-	if last := len(l.chunks) - 1; last >= 0 {
-		c := &l.chunks[last]
-		if n := len(c.fixes); c.fixes[n-1].time() < t { // the usual case: it is the newest
-			if n == fixesPerChunk {
-				*c = c.copyOf(c.fixes) // the full one will hardly change again
-				l.chunks = append(l.chunks, fixChunk{fixes: make([]packedFix, 0, 16)})
-				c = &l.chunks[last+1]
-			}
-			c.fixes = append(c.fixes, c.pack(f))
-			l.n++
-			return
+	n := l.newest.len()
+	if n == 0 || l.newest.at(n-1).time() < t { // the usual case: it is the newest
+		if n == fixesPerChunk {
+			r := l.more()
+			r.older = append(r.older, l.newest.part(0, n)) // it will hardly change again
+			l.newest, n = make(fixChunk, 0, 384), 0
 		}
-	} else {
-		var c fixChunk
-		c.fixes = append(c.fixes, c.pack(f))
-		l.chunks, l.n = append(l.chunks, c), 1
+		l.newest.insert(n, f)
 		return
 	}
 	at, i := l.find(t)
-	c := &l.chunks[at]
-	if n := len(c.fixes); n == fixesPerChunk {
-		left, right := c.copyOf(c.fixes[:n/2]), c.copyOf(c.fixes[n/2:])
-		l.chunks[at] = left
-		l.chunks = slices.Insert(l.chunks, at+1, right)
+	c := l.chunk(at)
+	if n := c.len(); n == fixesPerChunk {
+		left, right := c.part(0, n/2), c.part(n/2, n)
+		*c = right
+		r := l.more()
+		r.older = slices.Insert(r.older, at, left)
 		if i > n/2 {
 			at, i = at+1, i-n/2
 		}
-		c = &l.chunks[at]
+		c = l.chunk(at)
 	}
-	c.fixes = slices.Insert(c.fixes, i, c.pack(f))
-	l.n++
+	c.insert(i, f)
 }
 
 // setMark changes the mark of the fix of that time.
 func (l *fixLog) setMark(t int64, m tracking.FixMark) {
-	if c, i := l.find(t); c < len(l.chunks) {
-		if p := &l.chunks[c].fixes[i]; p.time() == t {
-			p.low = p.low&^markBits | uint32(m)&markBits
+	if c, i := l.find(t); c < l.chunks() {
+		if p := l.chunk(c).at(i); p.time() == t {
+			l.chunk(c).setStamp(i, p.stamp&^markBits|int64(m)&markBits)
 		}
 	}
 }
@@ -225,37 +321,38 @@ func (l *fixLog) before(t int64, n int) (list []tracking.KeptFix) {
 				return list
 			}
 			c--
-			i = len(l.chunks[c].fixes)
+			i = l.chunk(c).len()
 		}
 		i--
-		list = append(list, l.chunks[c].unpack(l.chunks[c].fixes[i]))
+		list = append(list, l.chunk(c).fix(i))
 	}
 	return list
 }
 
 // from lists the oldest n fixes at or after t, oldest first.
 func (l *fixLog) from(t int64, n int) (list []tracking.KeptFix) {
-	for c, i := l.find(t); c < len(l.chunks); c, i = c+1, 0 {
-		for _, p := range l.chunks[c].fixes[i:] {
+	for c, i := l.find(t); c < l.chunks(); c, i = c+1, 0 {
+		for chunk := *l.chunk(c); i < chunk.len(); i++ {
 			if len(list) == n {
 				return list
 			}
-			list = append(list, l.chunks[c].unpack(p))
+			list = append(list, chunk.fix(i))
 		}
 	}
 	return list
 }
 
-// oldest is the time (UTC ms) of the oldest fix that a purge can remove.
-func (l *fixLog) oldest() (t int64, ok bool) {
-	for _, c := range l.chunks {
-		for _, p := range c.fixes {
-			if !p.purged() {
-				return p.time(), true
+// oldest is the time (UTC ms) of the oldest fix that a purge can remove; never: there is none.
+func (l *fixLog) oldest() int64 {
+	for c := range l.chunks() {
+		chunk := *l.chunk(c)
+		for i := range chunk.len() {
+			if p := chunk.at(i); !p.purged() {
+				return p.time()
 			}
 		}
 	}
-	return 0, false
+	return never
 }
 
 // purge removes the fixes before t, at most limit, and returns how many. The fixes that remain must
@@ -264,9 +361,10 @@ func (l *fixLog) oldest() (t int64, ok bool) {
 func (l *fixLog) purge(t int64, limit int) (n int) {
 	rank, cut, good := 0, 0, 0 // good: the rank of the good fix before
 search:
-	for c := range l.chunks {
-		for i := range l.chunks[c].fixes {
-			p := &l.chunks[c].fixes[i]
+	for c := range l.chunks() {
+		chunk := *l.chunk(c)
+		for i := range chunk.len() {
+			p := chunk.at(i)
 			switch p.mark() {
 			case tracking.MarkGood: // judged by together with the good one before it
 				cut, good = good, rank
@@ -279,7 +377,7 @@ search:
 				break search
 			}
 			if !p.purged() {
-				p.low |= purged
+				chunk.setStamp(i, p.stamp|purged)
 				n++
 			}
 			rank++
@@ -292,69 +390,78 @@ search:
 // forget removes the fixes after t (UTC ms).
 func (l *fixLog) forget(t int64) {
 	c, i := l.find(t + 1)
-	if c == len(l.chunks) {
+	if c == l.chunks() {
 		return
 	}
-	for _, chunk := range l.chunks[c:] {
-		l.n -= len(chunk.fixes)
-	}
-	l.n += i
-	l.chunks[c].fixes = l.chunks[c].fixes[:i]
-	if i > 0 {
-		c++
-	}
-	l.chunks = slices.Delete(l.chunks, c, len(l.chunks))
+	l.cut(0, c, l.chunk(c).part(0, i))
 }
 
 // drop removes the n oldest fixes.
 func (l *fixLog) drop(n int) {
-	l.n -= n
-	rest := n
-	whole := 0
-	for whole < len(l.chunks) && rest >= len(l.chunks[whole].fixes) {
-		rest -= len(l.chunks[whole].fixes)
-		whole++
+	for c := range l.chunks() {
+		k := l.chunk(c).len()
+		if n < k {
+			if n > 0 {
+				*l.chunk(c) = l.chunk(c).part(n, k)
+			}
+			l.cut(c, l.chunks(), nil)
+			return
+		}
+		n -= k
 	}
-	l.chunks = slices.Delete(l.chunks, 0, whole)
-	if rest > 0 {
-		c := &l.chunks[0]
-		*c = c.copyOf(c.fixes[rest:])
+	l.cut(0, 0, nil)
+}
+
+// cut leaves the chunks from one on to before another, and behind them a last one unless it is empty.
+func (l *fixLog) cut(from, to int, last fixChunk) {
+	older := l.older()
+	if len(last) == 0 {
+		if to--; to >= from {
+			last = *l.chunk(to)
+		}
 	}
+	l.newest = last
+	if l.rest == nil {
+		return
+	}
+	to = max(to, from)
+	clear(older[to:])
+	l.rest.older = slices.Delete(older[:to], 0, from)
 }
 
 // read appends to buf the good fixes from from to to (UTC ms, both included), ascending, or
 // descending with newest, until buf is full, and reports whether it may have left some out.
 func (l *fixLog) read(buf []tracking.Fix, from, to int64, newest bool) (_ []tracking.Fix, full bool) {
-	add := func(c, i int) {
-		if p := l.chunks[c].fixes[i]; !p.purged() && p.mark().Good() {
-			buf = append(buf, l.chunks[c].unpack(p).Fix)
+	add := func(c fixChunk, i int) {
+		if p := c.at(i); !p.purged() && p.mark().Good() {
+			buf = append(buf, c.fix(i).Fix)
 		}
 	}
 	if newest {
 		c, i := l.find(to + 1)
 		for ; len(buf) < cap(buf); i-- {
-			for ; i == 0; i = len(l.chunks[c].fixes) {
+			for ; i == 0; i = l.chunk(c).len() {
 				if c == 0 {
 					return buf, false
 				}
 				c--
 			}
-			if l.chunks[c].fixes[i-1].time() < from {
+			if l.chunk(c).at(i-1).time() < from {
 				return buf, false
 			}
-			add(c, i-1)
+			add(*l.chunk(c), i-1)
 		}
 		return buf, true
 	}
-	for c, i := l.find(from); c < len(l.chunks); c, i = c+1, 0 {
-		for ; i < len(l.chunks[c].fixes); i++ {
-			if l.chunks[c].fixes[i].time() > to {
+	for c, i := l.find(from); c < l.chunks(); c, i = c+1, 0 {
+		for chunk := *l.chunk(c); i < chunk.len(); i++ {
+			if chunk.at(i).time() > to {
 				return buf, false
 			}
 			if len(buf) == cap(buf) {
 				return buf, true
 			}
-			add(c, i)
+			add(chunk, i)
 		}
 	}
 	return buf, false

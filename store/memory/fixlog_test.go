@@ -47,8 +47,23 @@ func TestFixLog(t *testing.T) {
 				if i%100 == 0 || i < 20 {
 					compareLog(t, r, &l, ref)
 				}
+				if n := len(ref); i%150 == 149 { // some at either end go
+					old, young := r.IntN(n/8+2), r.IntN(n/8+2)
+					l.drop(min(old, n))
+					if ref = ref[min(old, n):]; len(ref) > young {
+						ref = ref[:len(ref)-young]
+						l.forget(ref[len(ref)-1].Time.UnixMilli())
+					} else {
+						l.forget(math.MinInt64)
+						ref = nil
+					}
+				}
 			}
 			compareLog(t, r, &l, ref)
+			l.forget(math.MinInt64)
+			if l.len() != 0 || l.chunks() != 0 || len(l.older()) != 0 || l.oldest() != never {
+				t.Errorf("%d fixes in %d chunks are left of none", l.len(), l.chunks())
+			}
 		})
 	}
 }
@@ -88,8 +103,8 @@ func TestNumbersOfAFix(t *testing.T) {
 				LngLat: tracking.LngLat{Lng: a, Lat: b}, Accuracy: tracking.Known(a), Speed: tracking.Known(b),
 				Bearing: tracking.Known(a), EventID: "e",
 			}}
-			p := c.pack(f)
-			got := c.unpack(p)
+			c.insert(0, f)
+			got := c.fix(0)
 			for i, pair := range [][2]float64{
 				{got.LngLat.Lng, a}, {got.LngLat.Lat, b}, {got.Accuracy.Value, a}, {got.Speed.Value, b},
 				{got.Bearing.Value, a},
@@ -146,8 +161,16 @@ func compareLog(t *testing.T, r *rand.Rand, l *fixLog, ref []tracking.KeptFix) {
 	if diff := cmp.Diff(after[:min(limit, len(after))], l.from(from, limit), cmpopts.EquateEmpty()); diff != "" {
 		t.Fatalf("from %d (-want +got):\n%s", from, diff)
 	}
-	if l.n != len(ref) {
-		t.Fatalf("n = %d, want %d", l.n, len(ref))
+	if l.len() != len(ref) {
+		t.Fatalf("%d fixes, want %d", l.len(), len(ref))
+	}
+	if last, ok := l.last(); !ok || last != ref[len(ref)-1].Time.UnixMilli() {
+		t.Fatalf("the last one is of %d, %v", last, ok)
+	}
+	for c := range l.chunks() - 1 {
+		if l.chunk(c).len() == 0 {
+			t.Fatalf("chunk %d of %d is empty", c, l.chunks())
+		}
 	}
 }
 
@@ -188,21 +211,25 @@ func TestFixLogPurge(t *testing.T) {
 				t.Fatalf("a purged fix is read: %v of %d", f.Time.UnixMilli(), want)
 			}
 		}
-		oldest, ok := l.oldest()
-		if ok != (want < n) || ok && oldest != int64(want) {
-			t.Fatalf("oldest = %d, %v after purging %d of %d", oldest, ok, want, n)
+		first := int64(never)
+		if want < n {
+			first = int64(want)
+		}
+		if oldest := l.oldest(); oldest != first {
+			t.Fatalf("oldest = %d after purging %d of %d", oldest, want, n)
 		}
 		// Nothing is kept to judge others by before the good fix before the last closed mark.
 		closed := 0
-		for _, chunk := range l.chunks {
-			for _, p := range chunk.fixes {
+		for c := range l.chunks() {
+			for i := range l.chunk(c).len() {
+				p := l.chunk(c).at(i)
 				if m := p.mark(); p.purged() &&
 					(m == tracking.MarkGood || m == tracking.MarkLost || m == tracking.MarkForgotten) {
 					closed++
 				}
 			}
 		}
-		if first := l.chunks[0].fixes[0].mark(); closed > 2 || first == tracking.MarkOut ||
+		if first := l.chunk(0).at(0).mark(); closed > 2 || first == tracking.MarkOut ||
 			first == tracking.MarkCoarse {
 			t.Fatalf("%d closed marks are kept, the first of all marks is %d", closed, first)
 		}

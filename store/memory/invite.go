@@ -51,7 +51,7 @@ func (s *Store) dropInvite(a *application, d *driverRow) {
 
 // setRequest keeps a request instead of the one with its id.
 func (a *application) setRequest(r *tracking.Request) {
-	d := a.drivers.byID[r.DriverID].more()
+	d := a.drivers.row(r.DriverID).more()
 	if old := d.requests[r.TrackingID]; old != nil {
 		a.dropRequest(old)
 	}
@@ -73,7 +73,7 @@ func (a *application) setRequest(r *tracking.Request) {
 
 // dropRequest removes a request.
 func (a *application) dropRequest(r *tracking.Request) {
-	delete(a.drivers.byID[r.DriverID].others().requests, r.TrackingID)
+	delete(a.drivers.row(r.DriverID).others().requests, r.TrackingID)
 	a.invites.requests.remove(r, byRequest)
 	of := a.invites.ofTrip[r.TrackingID]
 	if delete(of, r.DriverID); len(of) == 0 {
@@ -100,7 +100,7 @@ func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.
 		return tracking.Invite{}, tracking.ErrNotFound
 	}
 	defer a.mu.RUnlock()
-	if d := a.drivers.byID[driver]; d != nil && d.others().invite != nil {
+	if d := a.drivers.row(driver); d != nil && d.others().invite != nil {
 		return d.others().invite.Clone(), nil
 	}
 	return tracking.Invite{}, tracking.ErrNotFound
@@ -110,7 +110,7 @@ func (s *Store) Invite(ctx context.Context, app tracking.AppID, driver tracking.
 func (s *Store) InviteByHash(ctx context.Context, hash tracking.Hash) (tracking.AppID, tracking.Invite, error) {
 	a, inv, err := findSecret(ctx, s, &s.secrets.inviteLinks, hash,
 		func(a *application, id tracking.DriverID) *tracking.Invite {
-			if d := a.drivers.byID[id]; d != nil {
+			if d := a.drivers.row(id); d != nil {
 				if i := d.others().invite; i != nil && i.LinkHash == hash {
 					return i
 				}

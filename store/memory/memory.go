@@ -14,7 +14,8 @@
 //
 // A look-up by id or secret costs a map access, a near page of a list its length, a commit the
 // number of its rows times the logarithm of what is there. A kept fix takes 20 to 28 bytes,
-// and 1 to 9 more for each known reading; a task in its lists about 500, and its texts.
+// and 1 to 9 more for each known reading; a task in its lists about 500, and its texts; a driver with a
+// position about 400, and his.
 package memory
 
 import (
@@ -38,8 +39,9 @@ type Store struct {
 	secret []byte // nil until asked for
 	memos  map[string][]byte
 
-	secrets secrets
-	boxes   outboxes
+	secrets  secrets
+	boxes    outboxes
+	rowLocks rowLocks
 
 	due     claims.Claims[claimedDue]
 	matches claims.Claims[claimedTask]
@@ -58,7 +60,7 @@ func New() *Store {
 
 // application holds the rows of one application.
 //
-// Locks are taken in this order: an application's mu, a driver's mu, those of the store's secrets,
+// Locks are taken in this order: an application's mu, a driver's row's, those of the store's secrets,
 // an outbox's, that of one of its boxes; the index's and the fix queue's own.
 type application struct {
 	id tracking.AppID
@@ -82,13 +84,19 @@ type application struct {
 	lastVersion int64 // none had a greater version
 	lastNotice  int64 // no driver's notice had a greater id
 
+	rowLocks *rowLocks // the store's
+	first    uint32    // the lock of the first row: small applications share others
+
 	erased  []*driverRow // of deleted drivers, what purges have still to take away
 	commits uint         // that were tried
 }
 
-func newApplication(id tracking.AppID) *application {
+func newApplication(id tracking.AppID, locks *rowLocks) *application {
 	return &application{
-		id:      id,
+		id:       id,
+		rowLocks: locks,
+		first:    uint32(codeOf(string(id))),
+
 		tasks:   newTasks(),
 		trips:   newTrips(),
 		drivers: newDrivers(),
@@ -134,7 +142,7 @@ func (s *Store) application(id tracking.AppID) *application {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a = s.apps[id]; a == nil {
-		a = newApplication(id)
+		a = newApplication(id, &s.rowLocks)
 		s.apps[id] = a
 	}
 	return a

@@ -72,8 +72,8 @@ func (p packedTask) head() (h taskHead) {
 	return h
 }
 
-// packedDriver is what only commits change of a driver, as a packedTask is a task; the id and the
-// person are kept apart.
+// packedDriver is what only commits change of a driver, as a packedTask is a task; the id is kept
+// apart. It is empty for no driver.
 type packedDriver string
 
 func packDriver(d *tracking.Driver) packedDriver {
@@ -91,15 +91,16 @@ func (p packedDriver) driver(d *tracking.Driver) {
 	}
 }
 
-// driverHead is what is asked of a driver most often.
+// driverHead is what is asked of a driver most often. The person is part of all the rest.
 type driverHead struct {
+	person            string
 	available, silent bool
 	version           int64
 }
 
 func (p packedDriver) head() (h driverHead) {
 	u := packing{kept: string(p)}
-	u.driverHead(&h.available, &h.silent, &h.version)
+	u.driverHead(&h.person, &h.available, &h.silent, &h.version)
 	return h
 }
 
@@ -224,7 +225,8 @@ func (p *packing) task(t *tracking.Task) {
 	p.time(&t.ErasedAt)
 }
 
-func (p *packing) driverHead(available, silent *bool, version *int64) {
+func (p *packing) driverHead(person *string, available, silent *bool, version *int64) {
+	text(p, person)
 	p.bool(available)
 	p.bool(silent)
 	integer(p, version)
@@ -236,7 +238,7 @@ func (p *packing) driver(d *tracking.Driver) {
 }
 
 func (p *packing) driverMostly(d *tracking.Driver) {
-	p.driverHead(&d.Available, &d.Silent, &d.Version)
+	p.driverHead(&d.Person, &d.Available, &d.Silent, &d.Version)
 	p.time(&d.UpdatedAt)
 	if p.over() {
 		return
@@ -510,14 +512,13 @@ func texts(p *packing, v *map[string]string) {
 // packedPosition is a position, but for what the index's entry has of it, in plain numbers that a fix
 // changes in place.
 type packedPosition struct {
-	at            int64      // UTC ms of the fix
-	readings      [4]float64 // the fix's, in the order of the fields of tracking.Fix
-	least, recent float32    // of the skew
+	at            int64     // UTC ms of the fix
+	readings      [4]uint32 // the fix's, in the order of the fields of tracking.Fix
+	least, recent float32   // of the skew
 	rewrites      uint32
 	unread        uint8
 	arrivals      uint8
 	has           uint16
-	whole         *tracking.Position // one that the numbers can't hold; nil: they do
 }
 
 // What a packedPosition has.
@@ -528,6 +529,15 @@ const (
 	hasLeast
 	hasRecent
 	hasReading // and the next three
+	_
+	_
+	_
+	hasThousandths // and the next three: the reading is so many thousandths, and not a float32
+	_
+	_
+	_
+	hasOdd   // the readings are in the log's rest, as one is neither
+	hasWhole // the position is there, as these numbers can't hold it
 )
 
 // tailAfterOne is the Tail after a first fix: as most have none, and few another one.
@@ -535,8 +545,8 @@ const tailAfterOne = "1"
 
 func (p *packedPosition) located() bool { return p.has&hasFix != 0 }
 
-// put makes it v, whose place and last sign of life are in the index.
-func (p *packedPosition) put(v *tracking.Position) {
+// put makes it v, whose place and last sign of life are in the index. The log is the same row's.
+func (p *packedPosition) put(v *tracking.Position, l *fixLog) {
 	n := packedPosition{
 		least: float32(v.Skew.Least.Value), recent: float32(v.Skew.Recent.Value),
 		rewrites: uint32(v.Rewrites), unread: uint8(v.Unread), arrivals: uint8(v.Skew.Arrivals),
@@ -556,22 +566,40 @@ func (p *packedPosition) put(v *tracking.Position) {
 	note(v.Skew.Least.Known, hasLeast)
 	note(v.Skew.Recent.Known, hasRecent)
 	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
-		n.readings[i] = r.Value
 		note(r.Known, hasReading<<i)
-	}
-	if n.position(f.LngLat, time.UnixMilli(v.SeenAt.UnixMilli()).UTC()) != *v {
-		if n.whole = p.whole; n.whole == nil {
-			n.whole = new(tracking.Position)
+		if w := float32(r.Value); math.Float64bits(float64(w)) == math.Float64bits(r.Value) {
+			n.readings[i] = math.Float32bits(w)
+			continue
 		}
-		*n.whole = *v
+		w := math.Round(r.Value * 1000)
+		if w >= 0 && w <= math.MaxUint32 && w/1000 == r.Value {
+			n.readings[i], n.has = uint32(w), n.has|hasThousandths<<i
+		} else {
+			n.has |= hasOdd
+		}
+	}
+	if n.has&hasOdd != 0 {
+		l.more().readings = [...]float64{f.Accuracy.Value, f.Speed.Value, f.Bearing.Value, f.Battery.Value}
+	}
+	var is tracking.Position
+	if n.position(&is, l, f.LngLat, time.UnixMilli(v.SeenAt.UnixMilli()).UTC()); is != *v {
+		n.has |= hasWhole
+		r := l.more()
+		if r.whole == nil {
+			r.whole = new(tracking.Position)
+		}
+		*r.whole = *v
+	} else if l.rest != nil {
+		l.rest.whole = nil
 	}
 	*p = n
 }
 
-// position is the position with what the index has of it.
-func (p *packedPosition) position(at tracking.LngLat, seen time.Time) (v tracking.Position) {
-	if p.whole != nil {
-		return *p.whole
+// position sets v, which is zero, to the position with what the index has of it.
+func (p *packedPosition) position(v *tracking.Position, l *fixLog, at tracking.LngLat, seen time.Time) {
+	if p.has&hasWhole != 0 {
+		*v = *l.rest.whole
+		return
 	}
 	v.SeenAt, v.Unread, v.Rewrites = seen, int(p.unread), int(p.rewrites)
 	v.Skew = tracking.Skew{
@@ -587,8 +615,18 @@ func (p *packedPosition) position(at tracking.LngLat, seen time.Time) (v trackin
 		f.Time = time.UnixMilli(p.at).UTC()
 	}
 	f.Trusted = p.has&hasTrust != 0
-	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
-		*r = tracking.Reading{Value: p.readings[i], Known: p.has&(hasReading<<i) != 0}
+	if p.readings == [4]uint32{} && p.has&(hasOdd|hasReading*0b1111) == 0 { // as where somebody told the place
+		return
 	}
-	return v
+	for i, r := range [...]*tracking.Reading{&f.Accuracy, &f.Speed, &f.Bearing, &f.Battery} {
+		r.Known = p.has&(hasReading<<i) != 0
+		switch n := p.readings[i]; {
+		case p.has&hasOdd != 0:
+			r.Value = l.rest.readings[i]
+		case p.has&(hasThousandths<<i) != 0:
+			r.Value = float64(n) / 1000
+		default:
+			r.Value = float64(math.Float32frombits(n))
+		}
+	}
 }

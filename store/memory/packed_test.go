@@ -113,7 +113,7 @@ func TestEventRows(t *testing.T) {
 func TestDriverRows(t *testing.T) {
 	same := func(name string, d tracking.Driver) {
 		t.Helper()
-		a := newApplication("a")
+		a := newApplication("a", new(rowLocks))
 		d.ID, d.Distance = "d", 0
 		want := d
 		got := a.driver(a.drivers.insert(a, &d))
@@ -145,14 +145,20 @@ func TestDriverRows(t *testing.T) {
 
 // A position that plain numbers can't hold leaves nothing to the next one, nor the other way round.
 func TestPositionsFollowEachOther(t *testing.T) {
-	a := newApplication("a")
+	a := newApplication("a", new(rowLocks))
 	r := a.drivers.insert(a, &tracking.Driver{ID: "d"})
 	plain := tracking.Position{SeenAt: time.UnixMilli(5).UTC(), Fix: tracking.Fix{Time: time.UnixMilli(7).UTC()}}
 	odd := plain
 	odd.Fix.EventID, odd.Tail = "e", "t"
 	other := odd
 	other.Fix.EventID, other.Fix.LngLat.Lng = "f", 3
-	for i, p := range []tracking.Position{plain, odd, other, plain, odd, {}} {
+	read := plain
+	read.Fix.Accuracy, read.Fix.Battery = tracking.Known(4.5), tracking.Known(0.87)
+	finely := read
+	finely.Fix.Accuracy = tracking.Known(1.0 / 3)
+	for i, p := range []tracking.Position{
+		plain, odd, other, plain, odd, {}, read, finely, read, finely, plain, finely, odd, read, odd, finely,
+	} {
 		if a.move(r, &p); a.position(r) != p {
 			t.Errorf("%d: %+v, not %+v", i, a.position(r), p)
 		}

@@ -46,7 +46,7 @@ func (s *Store) purgeRows(a *application, before time.Time, limit int, p *tracki
 	purge(&a.invites.invites, end-p.Total(), &p.Invites,
 		func(i *tracking.Invite) bool { return rows.Over(i).Before(before) }, func(i *tracking.Invite) {
 			a.lastVersion = max(a.lastVersion, i.Version)
-			s.dropInvite(a, a.drivers.byID[i.DriverID])
+			s.dropInvite(a, a.drivers.row(i.DriverID))
 		})
 }
 
@@ -56,7 +56,7 @@ func (a *application) purgeErased(limit int, p *tracking.Purged) {
 	defer a.mu.Unlock()
 	for len(a.erased) > 0 && p.Total() < limit {
 		r := a.erased[len(a.erased)-1]
-		n := min(r.log.n, limit-p.Total())
+		n := min(r.log.len(), limit-p.Total())
 		r.log.drop(n)
 		p.Fixes += n
 		purge(&r.more().feed.notices, limit-p.Total(), &p.Notices, func(*noticeRow) bool { return true }, a.purgeNotice)
@@ -65,6 +65,7 @@ func (a *application) purgeErased(limit int, p *tracking.Purged) {
 		}
 		a.erased[len(a.erased)-1] = nil
 		a.erased = a.erased[:len(a.erased)-1]
+		a.drivers.rows.drop(r.no)
 	}
 }
 
@@ -86,36 +87,39 @@ func purge[T any](l *list[T], limit int, count *int, old func(T) bool, remove fu
 }
 
 // agingQueue is a heap of drivers by the time of their oldest fix, so that a purge need not look at
-// all drivers. An entry may have been overtaken by another for the same driver; it counts only if
-// it has the driver's agedAt.
+// all drivers. Since an entry was made, the driver may have had an earlier fix, and another entry with
+// it, or be gone; it counts only if it still has the time of the oldest fix.
 type agingQueue struct {
 	mu   sync.Mutex
 	heap agingHeap
 }
 
+// agingEntry is in halves, as an int64 would be rounded up to 16 bytes with the number.
 type agingEntry struct {
-	row *driverRow
-	at  int64 // UTC ms
+	row       driverNo
+	low, high uint32
 }
 
+// at is UTC ms.
+func (e agingEntry) at() int64 { return int64(e.high)<<32 | int64(e.low) }
+
 // note sees to it that a driver whose fixes have changed is in the queue, if some of them may be
-// purged one day. Driver and application are locked.
-func (q *agingQueue) note(r *driverRow) {
-	oldest, ok := r.log.oldest()
-	if !ok || r.agedAt <= oldest {
+// purged one day; was is the time of the oldest before. Driver and application are locked.
+func (q *agingQueue) note(r *driverRow, was int64) {
+	oldest := r.log.oldest()
+	if oldest >= was {
 		return
 	}
-	r.agedAt = oldest
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	heap.Push(&q.heap, agingEntry{r, oldest})
+	heap.Push(&q.heap, agingEntry{r.no, uint32(oldest), uint32(oldest >> 32)})
 }
 
 // pop takes out the driver with the oldest fix, if that is before t.
 func (q *agingQueue) pop(t int64) (agingEntry, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.heap) == 0 || q.heap[0].at >= t {
+	if len(q.heap) == 0 || q.heap[0].at() >= t {
 		return agingEntry{}, false
 	}
 	return heap.Pop(&q.heap).(agingEntry), true
@@ -131,19 +135,24 @@ func (a *application) purgeFixes(t int64, limit int) (n int) {
 		if !ok {
 			break
 		}
-		e.row.mu.Lock()
-		if e.row.agedAt == e.at {
-			e.row.agedAt = never
-			n += e.row.log.purge(t, limit-n)
-			a.purgePosition(e.row, t)
-			again = append(again, e.row) // not at once: what must stay would come up again for ever
+		r := a.drivers.rows.at(e.row)
+		if r.kept == "" {
+			continue
 		}
-		e.row.mu.Unlock()
+		mu := a.lock(r)
+		mu.Lock()
+		if r.log.oldest() == e.at() {
+			n += r.log.purge(t, limit-n)
+			a.purgePosition(r, t)
+			again = append(again, r) // not at once: what must stay would come up again for ever
+		}
+		mu.Unlock()
 	}
 	for _, r := range again {
-		r.mu.Lock()
-		a.aging.note(r)
-		r.mu.Unlock()
+		mu := a.lock(r)
+		mu.Lock()
+		a.aging.note(r, never)
+		mu.Unlock()
 	}
 	return n
 }
@@ -151,16 +160,14 @@ func (a *application) purgeFixes(t int64, limit int) (n int) {
 // purgePosition takes a driver's position away once its fix is gone, of those before t (UTC ms).
 // The driver is locked.
 func (a *application) purgePosition(row *driverRow, t int64) {
-	if oldest, ok := row.log.oldest(); ok {
-		t = min(t, oldest)
-	}
+	t = min(t, row.log.oldest())
 	was := a.position(row)
 	pos, empty, err := was.Purged(driverLog{a, row}, time.UnixMilli(t).UTC())
 	if err != nil { // this log has none
 		panic(err)
 	}
 	if empty {
-		row.log.drop(row.log.n)
+		row.log.drop(row.log.len())
 	}
 	if pos != was {
 		a.move(row, &pos)
@@ -170,7 +177,7 @@ func (a *application) purgePosition(row *driverRow, t int64) {
 type agingHeap []agingEntry
 
 func (h agingHeap) Len() int           { return len(h) }
-func (h agingHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h agingHeap) Less(i, j int) bool { return h[i].at() < h[j].at() }
 func (h agingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
 func (h *agingHeap) Push(e any)        { *h = append(*h, e.(agingEntry)) }
 func (h *agingHeap) Pop() any {

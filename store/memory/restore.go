@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -90,7 +91,7 @@ func (c *restorable) take(t taken, there bool, kind tracking.SubjectKind, unique
 
 // driver is a conflict on a driver who is not there.
 func (c *restorable) driver(a *application, id tracking.DriverID) error {
-	if a.drivers.byID[id] == nil && !c.seen[taken{a, "driver", string(id)}] {
+	if a.drivers.row(id) == nil && !c.seen[taken{a, "driver", string(id)}] {
 		return rows.VersionConflict(tracking.KindDriver, id)
 	}
 	return nil
@@ -101,12 +102,12 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 	case tracking.Memo:
 		return c.memo(v)
 	case tracking.DriverRow:
-		return c.take(taken{a, "driver", string(v.ID)}, a.drivers.byID[v.ID] != nil, tracking.KindDriver, "")
+		return c.take(taken{a, "driver", string(v.ID)}, a.drivers.row(v.ID) != nil, tracking.KindDriver, "")
 	case tracking.Invite:
 		if err := c.driver(a, v.DriverID); err != nil {
 			return err
 		}
-		d := a.drivers.byID[v.DriverID]
+		d := a.drivers.row(v.DriverID)
 		if err := c.take(taken{a, "invite", string(v.DriverID)}, d != nil && d.others().invite != nil, tracking.KindInvite,
 			""); err != nil {
 			return err
@@ -116,7 +117,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 		if err := c.driver(a, v.DriverID); err != nil {
 			return err
 		}
-		d := a.drivers.byID[v.DriverID]
+		d := a.drivers.row(v.DriverID)
 		t := taken{a, "request", string(v.DriverID) + "\x00" + string(v.TrackingID)}
 		return c.take(t, d != nil && d.others().requests[v.TrackingID] != nil, tracking.KindDriver, "")
 	case tracking.Key:
@@ -145,7 +146,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 			return err
 		}
 		there := false
-		if d := a.drivers.byID[v.DriverID]; d != nil {
+		if d := a.drivers.row(v.DriverID); d != nil {
 			n := d.others().feed.notices.at(func(r *noticeRow) bool { return r.notice.ID >= v.ID })
 			next, ok := n.next()
 			there = ok && next.notice.ID == v.ID
@@ -195,9 +196,8 @@ func (c *restorable) fix(a *application, v tracking.FixRow) error {
 	}
 	o := owner[tracking.DriverID]{a, v.DriverID}
 	last, ok := c.drivers[o]
-	if d := a.drivers.byID[v.DriverID]; !ok && d != nil && d.log.n > 0 {
-		chunk := d.log.chunks[len(d.log.chunks)-1].fixes
-		last, ok = chunk[len(chunk)-1].time(), true
+	if d := a.drivers.row(v.DriverID); !ok && d != nil {
+		last, ok = d.log.last()
 	}
 	if ok && v.Time.UnixMilli() <= last {
 		return rows.VersionConflict(tracking.KindDriver, v.DriverID)
@@ -228,7 +228,7 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 		s.secrets.ingestTokens.move(o, tracking.Hash{}, d.IngestToken)
 	case tracking.Invite:
 		i := rows.Invite(v)
-		s.setInvite(a, a.drivers.byID[i.DriverID], &i)
+		s.setInvite(a, a.drivers.row(i.DriverID), &i)
 	case tracking.Request:
 		r := rows.Request(v)
 		a.setRequest(&r)
@@ -248,12 +248,13 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 		a.trips.insert(&t)
 		s.secrets.tripLinks.move(owner[tracking.TripID]{a, t.ID}, tracking.Hash{}, t.Link.Hash)
 	case tracking.FixRow:
-		r := a.drivers.byID[v.DriverID]
+		r := a.drivers.row(v.DriverID)
+		was := r.log.oldest()
 		r.log.put(v.KeptFix)
-		a.aging.note(r)
+		a.aging.note(r, was)
 	case tracking.Notice:
-		d := a.drivers.byID[v.DriverID]
-		v.Person, v.Time = d.person, rows.Time(v.Time)
+		d := a.drivers.row(v.DriverID)
+		v.Person, v.Time = strings.Clone(d.person()), rows.Time(v.Time)
 		r := &noticeRow{notice: &v, driver: d, order: s.noticeSeq.Add(1)}
 		f := &d.more().feed
 		f.last = max(f.last, v.ID)

@@ -157,7 +157,7 @@ func (s *Store) inviteByCode(code tracking.Hash) (app tracking.AppID, found trac
 	look := func(o owner[tracking.DriverID], fits func(*tracking.Invite) bool) {
 		o.app.mu.RLock()
 		defer o.app.mu.RUnlock()
-		if d := o.app.drivers.byID[o.id]; d != nil {
+		if d := o.app.drivers.row(o.id); d != nil {
 			if i := d.others().invite; i != nil && fits(i) {
 				app, found = o.app.id, i.Clone()
 			}

@@ -64,3 +64,117 @@ func TestSameCode(t *testing.T) {
 		t.Error("a is taken for b, whose code is the same")
 	}
 }
+
+// Of drivers whose ids have the same code each is found, whoever of the others is gone.
+func TestDriversOfOneCode(t *testing.T) {
+	ids := []tracking.DriverID{"a", "b", "c"}
+	for gone := range 6 {
+		a := newApplication("a", new(rowLocks))
+		x := &a.drivers
+		rows := map[tracking.DriverID]*driverRow{}
+		for _, id := range ids {
+			r := x.insert(a, &tracking.Driver{ID: id})
+			x.unname(driverCode(id), r)
+			x.name(1, r)
+			rows[id] = r
+		}
+		left := []tracking.DriverID{ids[gone%3], ids[(gone+1+gone/3)%3], ids[(gone+2-gone/3)%3]} // in each order
+		for len(left) > 0 {
+			for _, id := range left {
+				if x.named(1, id) != rows[id] {
+					t.Fatalf("%s is not found among %v", id, left)
+				}
+			}
+			if x.named(1, "d") != nil || x.row("a") != nil {
+				t.Fatal("somebody is found who is not there")
+			}
+			x.unname(1, rows[left[0]])
+			if x.named(1, left[0]) != nil {
+				t.Fatalf("%s, who is gone, is found", left[0])
+			}
+			left = left[1:]
+		}
+		if len(x.byID) > 0 {
+			t.Error("a code is left of nobody")
+		}
+	}
+}
+
+// The row of a driver who was deleted is another one's in time: what still names it, as the queue of
+// those whose fixes are to be purged, that of matches or an export, takes him for nobody else.
+func TestARowIsUsedAgain(t *testing.T) {
+	ctx, s := t.Context(), New()
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	commit := func(cs *tracking.Changeset) {
+		t.Helper()
+		if _, err := s.Commit(ctx, "a", cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := func(id tracking.DriverID, lng float64, at time.Time) {
+		t.Helper()
+		if _, err := s.RecordFixes(ctx, "a", tracking.FixBatch{
+			DriverID: id, SeenAt: at, Fixes: []tracking.Fix{{LngLat: tracking.LngLat{Lng: lng}, Time: at, Trusted: true}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	matches := func(want int) {
+		t.Helper()
+		list, err := s.Matches(ctx, "a", tracking.MatchQuery{MaxOpen: -1, Within: 1000, Limit: 1})
+		if err != nil || len(list) != want {
+			t.Fatalf("%d tasks, %v, want %d", len(list), err, want)
+		}
+	}
+	commit(&tracking.Changeset{
+		Tasks: []tracking.Task{{
+			ID: "t", Type: tracking.TypeDrop, Waiting: true, Drop: &tracking.Place{LngLat: &tracking.LngLat{Lng: 50}},
+		}},
+		Drivers: []tracking.Driver{
+			{ID: "one", Person: "1", Name: "One", Available: true, CreatedAt: at, Properties: map[string]string{"k": "v"}},
+		},
+	})
+	matches(0)
+	record("one", 3, at) // which queues him
+	first := s.application("a").drivers.row("one").no
+	for row, err := range s.Rows(ctx, tracking.RowQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch v := row.Value.(type) {
+		case tracking.DriverRow:
+			commit(&tracking.Changeset{DeleteDrivers: []tracking.Driver{{ID: "one", Version: v.Version}}})
+			if _, err := s.Purge(ctx, tracking.Before{Limit: 10}); err != nil {
+				t.Fatal(err)
+			}
+			commit(&tracking.Changeset{
+				Drivers: []tracking.Driver{{ID: "two", Available: true, CreatedAt: at}},
+				Events: []tracking.Event{{
+					ID: "e", Type: tracking.EventTaskCreated, Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t"},
+					Notices: []tracking.Notice{{DriverID: "two"}},
+				}},
+			})
+			if no := s.application("a").drivers.row("two").no; no != first {
+				t.Fatalf("the row is %d, not %d as before", no, first)
+			}
+			if d, err := s.Driver(ctx, "a", "two"); err != nil || d.Position != (tracking.Position{}) || d.Person != "" ||
+				d.Name != "" || d.Properties != nil {
+				t.Errorf("two begins as %+v, %v", d, err)
+			}
+			record("two", 3, at.Add(time.Minute))
+		case tracking.FixRow, tracking.Notice:
+			t.Errorf("%+v is said to be of one", v)
+		}
+	}
+	matches(0)
+	record("two", 50, at.Add(2*time.Minute))
+	matches(1)
+	before := tracking.Before{Fixes: at.Add(30 * time.Second), Limit: 10}
+	if p, err := s.Purge(ctx, before); err != nil || p.Fixes != 0 {
+		t.Errorf("%d fixes were purged, %v", p.Fixes, err)
+	}
+	before.Fixes = at.Add(time.Hour)
+	if p, err := s.Purge(ctx, before); err != nil || p.Fixes != 2 {
+		t.Errorf("%d fixes were purged, %v, want 2", p.Fixes, err)
+	}
+}

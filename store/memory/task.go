@@ -673,8 +673,8 @@ func (a *application) count(n *tracking.Stats, now time.Time) {
 	if on := a.drivers.available[true]; on != nil {
 		n.OnDuty += on.len()
 		c := on.start(0)
-		for r, ok := c.next(); ok; r, ok = c.next() {
-			if r.kept.head().silent {
+		for no, ok := c.next(); ok; no, ok = c.next() {
+			if a.drivers.rows.at(no).kept.head().silent {
 				n.Silent++
 			}
 		}

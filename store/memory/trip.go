@@ -81,6 +81,7 @@ func (x *trips) replace(r *tripRow, t *tracking.Trip) {
 
 func (x *trips) enter(r *tripRow) {
 	t := r.trip
+	t.Person = strings.Clone(t.Person) // which may be part of all that a driver's row has kept
 	insertInto(x.byStatus, t.Status, r, (*tripRow).compare)
 	insertInto(x.byTracking, t.TrackingID, r, (*tripRow).compare)
 	d := x.byDriver[t.DriverID]
@@ -255,7 +256,7 @@ func (s *Store) Request(ctx context.Context, app tracking.AppID, id tracking.Req
 		return tracking.Request{}, tracking.ErrNotFound
 	}
 	defer a.mu.RUnlock()
-	if d := a.drivers.byID[id.DriverID]; d != nil {
+	if d := a.drivers.row(id.DriverID); d != nil {
 		if r := d.others().requests[id.TrackingID]; r != nil {
 			return r.Clone(), nil
 		}
@@ -272,7 +273,7 @@ func (s *Store) Requests(
 		return nil, err
 	}
 	defer a.mu.RUnlock()
-	d := a.drivers.byID[driver]
+	d := a.drivers.row(driver)
 	if d == nil {
 		return nil, nil
 	}

@@ -1,6 +1,7 @@
 package nearby
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -19,8 +20,8 @@ type matches struct {
 }
 
 // queue is first in, first out.
-type queue[T any] struct {
-	items []T
+type queue[T comparable] struct {
+	items []T // zero ones are dropped
 	head  int
 }
 
@@ -39,6 +40,12 @@ func (q *queue[T]) pop() T {
 		q.head = 0
 	}
 	return v
+}
+
+// drop takes v out: zero comes in its turn.
+func (q *queue[T]) drop(v T) {
+	var zero T
+	q.items[q.head+slices.Index(q.items[q.head:], v)] = zero
 }
 
 func (m *matches) queueTask(w *waiter) {
@@ -89,7 +96,9 @@ func (x *Index) Matches(q tracking.MatchQuery) []tracking.TaskID {
 	drivers, tasks := x.matches.drivers.len(), x.matches.tasks.len()
 	for n := 1; n <= drivers+tasks && len(f.list) < q.Limit && f.fruitless < q.Limit; n++ {
 		if n <= drivers {
-			x.matchDriver(&f, x.matches.drivers.pop())
+			if e := x.matches.drivers.pop(); e != nil {
+				x.matchDriver(&f, e)
+			}
 		} else {
 			x.matchTask(&f, x.matches.tasks.pop())
 		}
@@ -125,7 +134,9 @@ func (x *Index) follow(q tracking.MatchQuery, since int64) {
 		return
 	}
 	for m.drivers.len() > 0 {
-		m.drivers.pop().queued = false
+		if e := m.drivers.pop(); e != nil {
+			e.queued = false
+		}
 	}
 	for m.tasks.len() > 0 {
 		m.tasks.pop().queued = false

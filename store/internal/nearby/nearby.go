@@ -293,7 +293,8 @@ func (x *Index) Remove(id tracking.DriverID) {
 	}
 }
 
-// RemoveEntry is Remove for an entry of the store's own, which is in the index.
+// RemoveEntry is Remove for an entry of the store's own, which is in the index. From then on the index
+// does not look at it: it may be another driver's next.
 func (x *Index) RemoveEntry(e *Entry) {
 	x.lock()
 	defer x.mu.Unlock()
@@ -307,4 +308,7 @@ func (x *Index) remove(e *Entry) {
 		x.setTraits(e, nil)
 	}
 	x.queueSilence(e, false)
+	if e.queued {
+		x.matches.drivers.drop(e)
+	}
 }

@@ -322,3 +322,47 @@ func TestMatchesLookAtWhatHasChanged(t *testing.T) {
 	look("he has been given something", 1, 0)
 	look("nothing has changed", 0, 0)
 }
+
+// The index does not look at an entry that was taken out, which may be another driver's by then.
+func TestAnEntryIsUsedAgain(t *testing.T) {
+	var x nearby.Index
+	at := func(lng float64) tracking.Position {
+		return tracking.Position{SeenAt: epoch, Fix: tracking.Fix{LngLat: tracking.LngLat{Lng: lng, Lat: 48}, Time: epoch}}
+	}
+	x.PutTask(tracking.Task{
+		ID: "t", Type: tracking.TypeDrop, Waiting: true, Drop: &tracking.Place{LngLat: &tracking.LngLat{Lng: 12, Lat: 48}},
+	})
+	q := tracking.MatchQuery{MaxOpen: 1, SeenSince: epoch, Within: 1000, Limit: 4}
+	if found := x.Matches(q); len(found) != 0 {
+		t.Fatalf("nobody is there, and %q can be taken", found)
+	}
+	var entries [3]nearby.Entry
+	for i := range entries {
+		x.PutEntry(&entries[i], tracking.Driver{
+			ID: driverID(i), Available: true, Properties: map[string]string{"a": "b"}, Position: at(12),
+		})
+	}
+	if n := x.Queued(); n != 3 {
+		t.Fatalf("%d are queued, want 3", n)
+	}
+	x.RemoveEntry(&entries[0])
+	x.RemoveEntry(&entries[1])
+	entries[0], entries[1] = nearby.Entry{}, nearby.Entry{}
+	x.PutEntry(&entries[1], tracking.Driver{ID: driverID(7), Available: true, Position: at(11)}) // out of reach
+	x.MoveEntry(&entries[2], at(11))
+	if found := x.Matches(q); len(found) != 0 {
+		t.Errorf("those who could take %q are gone", found)
+	}
+	x.MoveEntry(&entries[1], at(12))
+	if found := x.Matches(q); len(found) != 1 {
+		t.Errorf("%q can be taken, want one", found)
+	}
+	if silent := x.Silent(epoch.Add(time.Hour), 9); len(silent) != 2 {
+		t.Errorf("%d may fall silent, want 2: %v", len(silent), silent)
+	}
+	x.RemoveEntry(&entries[1])
+	x.RemoveEntry(&entries[2])
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+}
