@@ -162,15 +162,8 @@ func BenchmarkWatchers(b *testing.B) {
 }
 
 func benchmarkWatchers(b *testing.B, encoding string, points int) {
-	const drivers, rate = 1000, 2000
-	each := 10
-	var files syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
-		b.Fatal(err)
-	}
-	for each > 1 && uint64(each*drivers+500) > files.Cur {
-		each--
-	}
+	const rate = 2000
+	drivers, each := watchersOf(b)
 	var behind atomic.Int64 // the clock, until the paths have been driven
 	behind.Store(int64(points) * int64(5*time.Second))
 	now := func() time.Time { return time.Now().Add(-time.Duration(behind.Load())) }
@@ -234,15 +227,7 @@ func benchmarkWatchers(b *testing.B, encoding string, points int) {
 			b.Fatal(err)
 		}
 	}
-	before := resident(b)
-	in, told := startChild(b, asWatchers, encoding)
-	if _, err := io.WriteString(in, strings.Join(links, "\n")+"\n\n"); err != nil {
-		b.Fatal(err)
-	}
-	if line, err := told.ReadString('\n'); err != nil || line != "open\n" {
-		b.Fatalf("%q, error %v", line, err)
-	}
-	after := resident(b)
+	in, told, kept := openWatchers(b, encoding, links)
 
 	var used time.Duration
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -278,7 +263,59 @@ func benchmarkWatchers(b *testing.B, encoding string, points int) {
 	b.ReportMetric(float64(saw.P99.Microseconds())/1e3, "p99-ms")
 	b.ReportMetric(float64(used.Microseconds())/float64(saw.Events), "cpu-µs/event")
 	b.ReportMetric(float64(saw.Events)/float64(n*each), "events/fix-and-watcher")
-	b.ReportMetric(float64(after-before)/1024/float64(len(links)), "KiB/watcher")
+	b.ReportMetric(kept, "KiB/watcher")
+}
+
+// watchersOf is how many drivers are watched, and by how many each: by ten, or as many as there may be
+// files open for.
+func watchersOf(b *testing.B) (drivers, each int) {
+	b.Helper()
+	drivers, each = 1000, 10
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		b.Fatal(err)
+	}
+	for each > 1 && uint64(each*drivers+500) > files.Cur {
+		each--
+	}
+	return drivers, each
+}
+
+// openWatchers has so many watch from another process, and tells the memory here for each.
+func openWatchers(b *testing.B, encoding string, links []string) (in io.Closer, told *bufio.Reader, kept float64) {
+	b.Helper()
+	before := resident(b)
+	to, told := startChild(b, asWatchers, encoding)
+	if _, err := io.WriteString(to, strings.Join(links, "\n")+"\n\n"); err != nil {
+		b.Fatal(err)
+	}
+	if line, err := told.ReadString('\n'); err != nil || line != "open\n" {
+		b.Fatalf("%q, error %v", line, err)
+	}
+	return to, told, float64(resident(b)-before) / 1024 / float64(len(links))
+}
+
+// BenchmarkBareWatchers is the memory for each watcher of a handler that sends one event and waits.
+func BenchmarkBareWatchers(b *testing.B) {
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		if _, err := io.WriteString(w, "event: state\ndata: {}\n\n"); err != nil {
+			return
+		}
+		if http.NewResponseController(w).Flush() == nil {
+			<-r.Context().Done()
+		}
+	}))
+	defer srv.Close()
+	drivers, each := watchersOf(b)
+	in, told, kept := openWatchers(b, "plain", slices.Repeat([]string{srv.URL}, drivers*each))
+	for b.Loop() {
+	}
+	in.Close()
+	if _, err := told.ReadString('\n'); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(kept, "KiB/watcher")
 }
 
 // resident is the memory of this process, in bytes, without what is only garbage.

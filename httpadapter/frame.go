@@ -3,6 +3,7 @@ package httpadapter
 import (
 	"slices"
 	"sync"
+	"weak"
 
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/gzipped"
 )
@@ -12,7 +13,7 @@ import (
 type frame struct {
 	number int // of the frames of its feed, from 1
 	view   view
-	state  func() (chunk, error) // all of it
+	state  func() (chunk, error) // all of it, for those who come
 	move   func() (chunk, error) // the step from the frame before, for those who have that; nil: there is none
 	// the move deflated, for those whose last event was the move before; nil: that was none
 	onward func() []byte
@@ -34,20 +35,42 @@ var (
 	endEvent   = chunkOf([]byte("event: end\ndata: {}\n\n"))
 )
 
-// encodeOnce makes a chunk of a value, as an event of that name, when it is first asked for.
+// encodeEvent makes a chunk of a value, as an event of that name.
+func encodeEvent(name string, v any) (chunk, error) {
+	body, err := encode(v) // ends with a newline, and has no other
+	if err != nil {
+		return chunk{}, err
+	}
+	return chunkOf(slices.Concat([]byte("event: "+name+"\ndata: "), body, []byte("\n"))), nil
+}
+
+// encodeOnce does it when it is first asked for.
 func encodeOnce(name string, v any) func() (chunk, error) {
-	return sync.OnceValues(func() (chunk, error) {
-		body, err := encode(v) // ends with a newline, and has no other
-		if err != nil {
-			return chunk{}, err
+	return sync.OnceValues(func() (chunk, error) { return encodeEvent(name, v) })
+}
+
+// encodeAgain is encodeOnce for what is long and seldom asked for: the garbage collector may take it
+// away, and it is made anew.
+func encodeAgain(name string, v any) func() (chunk, error) {
+	var mu sync.Mutex
+	var made weak.Pointer[chunk]
+	return func() (chunk, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if c := made.Value(); c != nil {
+			return *c, nil
 		}
-		return chunkOf(slices.Concat([]byte("event: "+name+"\ndata: "), body, []byte("\n"))), nil
-	})
+		c, err := encodeEvent(name, v)
+		if err == nil {
+			made = weak.Make(&c)
+		}
+		return c, err
+	}
 }
 
 // newFrame is the frame that follows last, or the first one when that is nil.
 func newFrame(last *frame, v view) *frame {
-	f := &frame{number: 1, view: v, state: encodeOnce("state", v)}
+	f := &frame{number: 1, view: v, state: encodeAgain("state", v)}
 	if last == nil {
 		return f
 	}
@@ -76,6 +99,7 @@ type watcher struct {
 	zip   *gzipped.Stream // nil: plain
 	seen  *frame          // what is shown; nil: nothing yet
 	moved bool            // the last that was sent is the move to it, as all get it
+	beats int             // how many of its feed's heartbeats are past
 }
 
 // say sends an event that is no frame.
@@ -89,8 +113,10 @@ func (w *watcher) say(e chunk) error {
 // move, the whole state. The error is one of ours.
 func (w *watcher) show(at moment) (gone bool, err error) {
 	f := at.frame
+	still := at.beats != w.beats
+	w.beats = at.beats
 	if f == w.seen {
-		return false, nil
+		return still && w.say(beatEvent) != nil, nil
 	}
 	next, step := f.state, false
 	switch {

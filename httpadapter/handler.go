@@ -279,7 +279,7 @@ func New(svc *tracking.Service, opts *Options) (*Handler, error) {
 			h.maps[site.Map.Name()] = site.Map
 		}
 	}
-	h.feeds.open, h.feeds.log = map[string]*feed{}, o.Logger
+	h.feeds.open, h.feeds.log, h.feeds.quiet = map[string]*feed{}, o.Logger, o.Heartbeat
 	h.told.of = map[liveKey][]byte{}
 	for _, rt := range h.routes() {
 		rt.name = rt.method + " " + o.Prefix + rt.pattern

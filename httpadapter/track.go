@@ -126,8 +126,6 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 	}
 
 	// The feed is shared by all who watch the link: show what is new of it, and wait.
-	beat := time.NewTicker(h.opts.Heartbeat)
-	defer beat.Stop()
 	for {
 		at, changed := s.feed.now()
 		if gone, err := out.show(at); gone || err != nil {
@@ -142,11 +140,6 @@ func (s stream) write(h *Handler, w *recorder, r *request) error {
 		}
 		select {
 		case <-changed:
-			beat.Reset(h.opts.Heartbeat)
-		case <-beat.C:
-			if out.say(beatEvent) != nil {
-				return nil
-			}
 		case <-r.Context().Done():
 			return nil
 		}
@@ -195,9 +188,10 @@ func (e eventWriter) end() { e.h.extend(e.w) }
 // feeds are the links that are being watched. All watchers of a link share one reader and one
 // encoding of each change.
 type feeds struct {
-	log  *slog.Logger
-	mu   sync.Mutex
-	open map[string]*feed // by token
+	log   *slog.Logger
+	quiet time.Duration // how long nothing may be heard of a link
+	mu    sync.Mutex
+	open  map[string]*feed // by token
 }
 
 // feed is one link.
@@ -209,11 +203,14 @@ type feed struct {
 	mu      sync.Mutex
 	at      moment
 	changed chan struct{} // closed at the next change
+	quiet   time.Duration
+	beat    *time.Timer // when nothing has changed for as long: one for all, and none for each watcher
 }
 
 // moment is what a feed has come to.
 type moment struct {
 	frame *frame // what is shown; nil: nothing yet
+	beats int    // how often it was said that nothing is new
 	over  bool   // it is the final one, or the link has died
 	done  bool   // nothing more comes
 	err   error  // why there is none
@@ -228,9 +225,16 @@ func (f *feed) now() (moment, <-chan struct{}) {
 func (f *feed) set(change func(*moment)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	before := f.at
 	change(&f.at)
 	close(f.changed)
 	f.changed = make(chan struct{})
+	switch {
+	case f.at.done:
+		f.beat.Stop()
+	case f.at.frame != before.frame || f.at.beats != before.beats: // something is sent
+		f.beat.Reset(f.quiet)
+	}
 }
 
 // join adds a watcher to the token's feed, which the first one starts and the last one to leave
@@ -243,7 +247,10 @@ func (fs *feeds) join(
 	f = fs.open[token]
 	if f == nil {
 		ctx, stop := context.WithCancel(context.Background()) // it outlives the call of the watcher who began it
-		f = &feed{stop: stop, show: show, changed: make(chan struct{})}
+		f = &feed{stop: stop, show: show, changed: make(chan struct{}), quiet: fs.quiet}
+		f.mu.Lock()
+		f.beat = time.AfterFunc(fs.quiet, func() { f.set(func(m *moment) { m.beats++ }) })
+		f.mu.Unlock()
 		fs.open[token] = f
 		go func() {
 			defer stop()

@@ -169,5 +169,8 @@ var lines = []line{
 	{"10,000 watchers of 1,000 trips, 2,000 fixes a second: an event on the wire", "", side{watched, "B/event"}, side{}, "≤ 250 B"},
 	{"the 99th percentile from a fix to its event", "", side{watched, "p99-ms"}, side{}, "≤ 50 ms"},
 	{"the processor time of an event", "", side{watched, "cpu-µs/event"}, side{}, ""},
-	{"a watcher's memory in the server", "", side{watched, "KiB/watcher"}, side{}, "≤ 20 KiB"},
+	{
+		"a watcher's memory in the server", "a bare handler that sends one event and waits",
+		side{watched, "KiB/watcher"}, side{adapter + "BareWatchers", "KiB/watcher"}, "≤ 20 KiB",
+	},
 }
