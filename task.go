@@ -1769,26 +1769,8 @@ func (n *NewTask) normalize(geocodes bool) error {
 		c.fail("type", "must be 1 (pickup), 2 (drop) or 3 (pickup and drop).")
 		return c.err
 	}
-	for _, side := range []struct {
-		field string
-		place **Place
-		used  bool
-	}{{"pickup", &n.Pickup, n.Type != TypeDrop}, {"drop", &n.Drop, n.Type != TypePickup}} {
-		p := *side.place
-		switch {
-		case side.used && p == nil:
-			c.fail(side.field, "is required for this type of task.")
-		case !side.used && p != nil:
-			c.fail(side.field, "is not part of this type of task.")
-		}
-		c.place(side.field, p)
-		if p = p.clone(); p != nil {
-			if p.Customer == nil {
-				p.Customer = clonePtr(n.Customer)
-			}
-			*side.place = p
-		}
-	}
+	n.Pickup = c.side("pickup", n.Pickup, n.Type != TypeDrop, n.Customer)
+	n.Drop = c.side("drop", n.Drop, n.Type != TypePickup, n.Customer)
 	c.contact(n.Customer)
 	c.line("order_id", n.OrderID, 200)
 	c.text("notes", n.Notes, 4000)
@@ -1807,6 +1789,21 @@ func (n *NewTask) normalize(geocodes bool) error {
 		}
 	}
 	return c.err
+}
+
+// side checks one of the two places, which the type uses or not, and returns it with its customer.
+func (c *check) side(field string, p *Place, used bool, customer *Contact) *Place {
+	switch {
+	case used && p == nil:
+		c.fail(field, "is required for this type of task.")
+	case !used && p != nil:
+		c.fail(field, "is not part of this type of task.")
+	}
+	c.place(field, p)
+	if p = p.clone(); p != nil && p.Customer == nil {
+		p.Customer = clonePtr(customer)
+	}
+	return p
 }
 
 // sumVersion is the version of the encoding whose hash an idempotency key is kept with. It is the

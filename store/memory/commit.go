@@ -353,7 +353,7 @@ func (c *change) checkKeys() error {
 func (c *change) checkEvents() error {
 	ids := rows.SeenOf[string](len(c.events))
 	for _, r := range c.events {
-		if id := r.kept.id(); ids.Before(id) || c.app.events.byID[id] != nil {
+		if id := r.kept.id(); ids.Before(id) || c.app.events.row(id) != nil {
 			return &tracking.Error{Code: tracking.ErrInternal, Message: "An event with this id is there already."}
 		}
 	}
@@ -459,7 +459,7 @@ func (c *change) putDriver(d *tracking.Driver) {
 			r.more().feed.last = c.app.lastNotice
 		}
 	} else {
-		c.app.read(r, &old)
+		c.app.look(r, &old, false)
 		d.Version, d.Seq, d.CreatedAt, d.Position = old.Version+1, old.Seq, old.CreatedAt, old.Position
 		c.app.drivers.replace(c.app, r, d, &old)
 	}

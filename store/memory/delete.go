@@ -95,7 +95,7 @@ func (x *trips) remove(r *tripRow) {
 // dropSubject removes all events of a subject, what is to be delivered of them, and the notices that
 // they have told. The application is locked.
 func (a *application) dropSubject(of tracking.Subject) {
-	s := a.events.subjects[of]
+	s := a.events.subject(of)
 	if s == nil {
 		return
 	}
@@ -113,7 +113,7 @@ func (a *application) dropSubject(of tracking.Subject) {
 		}
 		a.events.remove(r)
 	}
-	delete(a.events.subjects, of)
+	a.events.forget(s)
 }
 
 // dropNotice removes a notice, if it is there still.

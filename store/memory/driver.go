@@ -98,18 +98,23 @@ func (a *application) move(r *driverRow, p *tracking.Position) {
 
 // read sets d, which is zero, to a driver as of now.
 func (a *application) read(r *driverRow, d *tracking.Driver) {
+	a.look(r, d, true)
+}
+
+// look is read for who, unless owns, keeps none of the texts.
+func (a *application) look(r *driverRow, d *tracking.Driver, owns bool) {
 	mu := a.lock(r)
 	mu.Lock()
 	at, seen := a.nearby.Last(&r.Entry)
 	r.moved.position(&d.Position, &r.log, at, seen)
 	mu.Unlock()
-	r.readKept(d)
+	r.readKept(d, owns)
 }
 
 // readKept sets all of d but the position.
-func (r *driverRow) readKept(d *tracking.Driver) {
+func (r *driverRow) readKept(d *tracking.Driver, owns bool) {
 	d.ID, d.CreatedAt, d.Seq = r.ID(), time.UnixMilli(r.created).UTC(), r.seq
-	r.kept.driver(d)
+	r.kept.driver(d, owns)
 }
 
 // driver returns a driver as of now.

@@ -3,6 +3,7 @@ package memory
 import (
 	"cmp"
 	"context"
+	"math/bits"
 	"slices"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -18,6 +19,7 @@ type eventRow struct {
 	seq        int64             // for its subject
 	order      int64             // of commit, over all applications
 	recorded   int64             // UTC ms of RecordedAt
+	no         uint32
 }
 
 // newEventRow is the row of an event, which is not in the lists yet, with so many deliveries to be set.
@@ -95,15 +97,19 @@ func byRecording(a, b *eventRow) int {
 
 // events holds an application's events.
 type events struct {
-	byID     map[string]*eventRow
-	all      list[*eventRow]
-	dead     map[*outbox]*list[*eventRow]
-	settled  list[*eventRow] // those that are over, by RecordedAt: they may be purged
-	subjects map[tracking.Subject]*subject
+	byID      lists // by codeOf the id, of numbers in rows
+	rows      slab[*eventRow]
+	all       list[*eventRow]
+	dead      map[*outbox]*list[*eventRow]
+	settled   list[*eventRow] // those that are over, by RecordedAt: they may be purged
+	bySubject lists           // by codeOfSubject, of numbers in subjects
+	subjects  slab[*subject]
 }
 
 // subject is what an event is about. It outlives its events, whose numbers must not begin anew.
 type subject struct {
+	of     tracking.Subject
+	no     uint32
 	seq    int64 // of its last event
 	events list[*eventRow]
 	queues []*queue  // those in which it has something to deliver, at most one of each outbox
@@ -111,25 +117,53 @@ type subject struct {
 }
 
 func newEvents() events {
-	return events{
-		byID: make(map[string]*eventRow), subjects: make(map[tracking.Subject]*subject),
-		dead: make(map[*outbox]*list[*eventRow]),
-	}
+	return events{dead: make(map[*outbox]*list[*eventRow])}
 }
 
-// subject is what events are about; it is made when it is new.
+// row is an event's, nil if there is none.
+func (x *events) row(id string) *eventRow {
+	return find(&x.byID, codeOf(id), func(no uint32) *eventRow {
+		if r := *x.rows.at(no); r.kept.id() == id {
+			return r
+		}
+		return nil
+	})
+}
+
+func codeOfSubject(of tracking.Subject) uint64 {
+	return codeOf(of.ID) ^ bits.RotateLeft64(codeOf(string(of.Kind)), 1)
+}
+
+// subject is what events are about; nil if there has been none.
 func (x *events) subject(of tracking.Subject) *subject {
-	s := x.subjects[of]
+	return find(&x.bySubject, codeOfSubject(of), func(no uint32) *subject {
+		if s := *x.subjects.at(no); s.of == of {
+			return s
+		}
+		return nil
+	})
+}
+
+// open is what events are about; it is made when it is new.
+func (x *events) open(of tracking.Subject) *subject {
+	s := x.subject(of)
 	if s == nil {
-		s = new(subject)
-		x.subjects[of] = s
+		s = &subject{of: of}
+		s.no = x.subjects.put(s)
+		x.bySubject.insert(codeOfSubject(of), s.no, cmp.Compare[uint32])
 	}
 	return s
 }
 
+// forget lets go of a subject without events.
+func (x *events) forget(s *subject) {
+	x.bySubject.remove(codeOfSubject(s.of), s.no, cmp.Compare[uint32])
+	x.subjects.drop(s.no)
+}
+
 // add appends an event, and gives it its Seq.
 func (x *events) add(r *eventRow, of tracking.Subject) {
-	s := x.subject(of)
+	s := x.open(of)
 	r.seq = s.seq + 1
 	x.insert(r, s)
 }
@@ -138,7 +172,8 @@ func (x *events) add(r *eventRow, of tracking.Subject) {
 func (x *events) insert(r *eventRow, s *subject) {
 	r.subject, s.seq = s, max(s.seq, r.seq)
 	s.events.insert(r, (*eventRow).compare)
-	x.byID[r.kept.id()] = r
+	r.no = x.rows.put(r)
+	x.byID.insert(codeOf(r.kept.id()), r.no, cmp.Compare[uint32])
 	x.all.insert(r, (*eventRow).compare)
 	if r.over() {
 		x.settled.insert(r, byRecording)
@@ -148,7 +183,8 @@ func (x *events) insert(r *eventRow, s *subject) {
 // remove takes an event out.
 func (x *events) remove(r *eventRow) {
 	r.subject.events.remove(r, (*eventRow).compare)
-	delete(x.byID, r.kept.id())
+	x.byID.remove(codeOf(r.kept.id()), r.no, cmp.Compare[uint32])
+	x.rows.drop(r.no)
 	x.all.remove(r, (*eventRow).compare)
 	x.settled.remove(r, byRecording)
 	for i := range r.deliveries {
@@ -205,7 +241,7 @@ func (s *Store) Events(
 func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more bool, err error) {
 	var after int64
 	if f.After != "" {
-		r := x.byID[f.After]
+		r := x.row(f.After)
 		if r == nil {
 			return nil, false, tracking.ErrNotFound
 		}
@@ -219,7 +255,7 @@ func (x *events) page(f tracking.EventFilter, o *outbox) (page []*eventRow, more
 	}
 	var keep func(*eventRow) bool
 	if f.Subject != (tracking.Subject{}) {
-		s := x.subjects[f.Subject]
+		s := x.subject(f.Subject)
 		if s == nil {
 			return nil, false, nil
 		}

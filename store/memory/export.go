@@ -241,7 +241,7 @@ func (e *export) notices(a *application, r *driverRow, d *tracking.DriverRow) {
 // subjects sends the counters that no event tells: first those of rows, and then of what has none.
 func (e *export) subjects(a *application, m moment) {
 	counter := func(of tracking.Subject) (n int64) { // the application is locked
-		s := a.events.subjects[of]
+		s := a.events.subject(of)
 		if s == nil {
 			return 0
 		}
@@ -279,14 +279,14 @@ func (e *export) subjects(a *application, m moment) {
 	each(len(m.trips), func(i int) tracking.Subject {
 		return tracking.Subject{Kind: tracking.KindTrip, ID: string(m.trips[i].ID)}
 	})
-	// A map may change while it is walked, as long as nobody is at it at the same time.
-	looked := 0
 	a.mu.RLock()
-	for of := range a.events.subjects {
-		if seq := counter(of); seq > 0 && !a.has(of) {
-			page = append(page, tracking.SubjectRow{Subject: of, Seq: seq})
+	for no := uint32(0); no < a.events.subjects.used; no++ {
+		if s := *a.events.subjects.at(no); s != nil {
+			if seq := counter(s.of); seq > 0 && !a.has(s.of) {
+				page = append(page, tracking.SubjectRow{Subject: s.of, Seq: seq})
+			}
 		}
-		if looked++; looked%pageRows == 0 {
+		if (no+1)%pageRows == 0 {
 			a.mu.RUnlock()
 			a.mu.RLock()
 		}

@@ -221,21 +221,19 @@ func (p *cursor[T]) prev() (v T, ok bool) {
 }
 
 // lists are ordered lists of tasks by key. A key with one task, as most of those by which a single row
-// is found, has no list of its own: that would take six times as much as its place in the map. The map
-// holds numbers alone, which the garbage collector need not look at.
+// is found, has no list of its own: that would take six times as much. All of it is numbers, which the
+// garbage collector need not look at. The zero lists are empty and ready.
 type lists struct {
-	by   map[uint64]uint32 // a key's only task, or the number of its list with severals set
+	by   numbers // a key's only task, or the number of its list with severals set
 	many slab[list[taskNo]]
 }
 
 // severals is more than there can be tasks.
 const severals = 1 << 31
 
-func newLists() lists { return lists{by: make(map[uint64]uint32)} }
-
 // get is what a key has: none, one, or a list of some, to be read only.
 func (x *lists) get(key uint64) (one taskNo, some *list[taskNo], ok bool) {
-	n, ok := x.by[key]
+	n, ok := x.by.of(key)
 	if n&severals != 0 {
 		return 0, x.many.at(n &^ severals), true
 	}
@@ -253,18 +251,18 @@ func (x *lists) of(key uint64) *list[taskNo] {
 
 // insert adds n to the list of a key, unless it is there.
 func (x *lists) insert(key uint64, n taskNo, compare func(a, b taskNo) int) {
-	one, some, ok := x.get(key)
+	has, fresh := x.by.at(key)
 	switch {
-	case !ok:
-		x.by[key] = n
-	case some != nil:
-		some.insert(n, compare)
-	case one != n:
+	case fresh:
+		*has = n
+	case *has&severals != 0:
+		x.many.at(*has&^severals).insert(n, compare)
+	case *has != n:
 		no := x.many.put(list[taskNo]{})
-		some = x.many.at(no)
-		some.insert(one, compare)
+		some := x.many.at(no)
+		some.insert(*has, compare)
 		some.insert(n, compare)
-		x.by[key] = no | severals
+		*has = no | severals
 	}
 }
 
@@ -274,10 +272,11 @@ func (x *lists) remove(key uint64, n taskNo, compare func(a, b taskNo) int) {
 	switch {
 	case some != nil:
 		if some.remove(n, compare); some.len() == 0 {
-			x.many.drop(x.by[key] &^ severals)
-			delete(x.by, key)
+			no, _ := x.by.of(key)
+			x.many.drop(no &^ severals)
+			x.by.drop(key)
 		}
 	case ok && one == n:
-		delete(x.by, key)
+		x.by.drop(key)
 	}
 }

@@ -95,7 +95,7 @@ func compareList(t *testing.T, r *rand.Rand, l *list[int], ref []int) {
 // last one goes.
 func TestLists(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	x, ref := newLists(), map[uint64][]taskNo{}
+	x, ref := lists{}, map[uint64][]taskNo{}
 	for range 5000 {
 		key, v := r.Uint64N(20), taskNo(r.IntN(4))
 		if at, found := slices.BinarySearch(ref[key], v); !found {

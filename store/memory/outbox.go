@@ -432,7 +432,7 @@ func (o *outbox) finish(a *application, done []tracking.Delivery) {
 	defer b.unlock()
 	touched := make(map[*queue]*subject)
 	for _, d := range done {
-		r := a.events.byID[d.EventID]
+		r := a.events.row(d.EventID)
 		if r == nil {
 			continue
 		}

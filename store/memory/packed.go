@@ -82,9 +82,9 @@ func packDriver(d *tracking.Driver) packedDriver {
 	return packedDriver(p.end())
 }
 
-// driver unpacks it, as [packedTask.task] does, into d.
-func (p packedDriver) driver(d *tracking.Driver) {
-	u := packing{kept: string(p), owns: true}
+// driver unpacks it into d, as [packedTask.task] does, or unless owns as [packedTask.look] does.
+func (p packedDriver) driver(d *tracking.Driver, owns bool) {
+	u := packing{kept: string(p), owns: owns}
 	if u.driverMostly(d); !u.over() {
 		u := u // which goes to the heap, as the one above, that is all that most need, must not
 		u.driverRest(d)
@@ -275,7 +275,7 @@ func (p *packing) event(e *tracking.Event) {
 
 func (p *packing) stop(v *tracking.Stop) {
 	name(p, &v.TaskID)
-	name(p, &v.Leg)
+	word(p, &v.Leg)
 }
 
 func (p *packing) push(v *tracking.PushSubscription) {
@@ -373,7 +373,7 @@ func name[S ~string](p *packing, v *S) {
 var words = [...]string{
 	"", string(tracking.StatusCreated), string(tracking.StatusAssigned), string(tracking.StatusInProgress),
 	string(tracking.StatusCompleted), string(tracking.OutcomeSucceeded), string(tracking.OutcomeFailed),
-	string(tracking.OutcomeCancelled),
+	string(tracking.OutcomeCancelled), string(tracking.LegPickup), string(tracking.LegDrop),
 }
 
 // word is a text that is mostly one of the words.

@@ -154,7 +154,7 @@ func (c *restorable) check(a *application, value tracking.RowValue) error {
 		return c.take(taken{a, "notice", fmt.Sprint(v.ID, " ", v.DriverID)}, there,
 			tracking.KindDriver, "")
 	case tracking.EventRow:
-		return c.take(taken{a, "event", v.Event.ID}, a.events.byID[v.Event.ID] != nil, v.Subject.Kind, "")
+		return c.take(taken{a, "event", v.Event.ID}, a.events.row(v.Event.ID) != nil, v.Subject.Kind, "")
 	case tracking.FileRow:
 		return c.take(taken{a, "file", v.ID}, a.files.byID[v.ID] != nil, tracking.KindTask, "")
 	}
@@ -261,7 +261,7 @@ func (s *Store) restore(a *application, value tracking.RowValue) {
 		f.notices.insert(r, byNoticeID)
 		a.notices.insert(r, byNoticeTime)
 	case tracking.SubjectRow:
-		sub := a.events.subject(v.Subject)
+		sub := a.events.open(v.Subject)
 		sub.seq = max(sub.seq, v.Seq)
 	case tracking.EventRow:
 		s.restoreEvent(a, v)
@@ -287,7 +287,7 @@ func (s *Store) restoreEvent(a *application, v tracking.EventRow) {
 			r.deliveries[i].retryAt = d.RetryAt.UnixMilli()
 		}
 	}
-	a.events.insert(r, a.events.subject(v.Event.Subject))
+	a.events.insert(r, a.events.open(v.Event.Subject))
 	for i := range r.deliveries {
 		d := &r.deliveries[i]
 		b := d.outbox.box(a)

@@ -159,11 +159,7 @@ func (x *statusLists) remove(st tracking.TaskStatus, n taskNo, compare func(a, b
 func newTasks() tasks {
 	return tasks{
 		rows:     newTaskRows(),
-		byID:     newLists(),
-		byKey:    newLists(),
 		byDriver: make(map[tracking.DriverID]*taskSet),
-		byOrder:  newLists(),
-		byTerm:   newLists(),
 	}
 }
 
@@ -194,28 +190,35 @@ func (k *taskKeys) owed() bool { return !k.late.IsZero() }
 
 // row is a task's, nil if there is none.
 func (x *tasks) row(id tracking.TaskID) *taskRow {
-	return x.find(&x.byID, string(id), func(r *taskRow) bool { return r.kept.head().id == id })
+	return find(&x.byID, codeOf(string(id)), func(no taskNo) *taskRow {
+		if r := x.rows.at(no); r.kept.head().id == id {
+			return r
+		}
+		return nil
+	})
 }
 
 // withKey is the row of the task that has a key, nil if there is none.
 func (x *tasks) withKey(key string) *taskRow {
-	return x.find(&x.byKey, key, func(r *taskRow) bool { return r.task().Key == key })
-}
-
-// find is the row that is the one among those of a text's code.
-func (x *tasks) find(in *lists, text string, is func(*taskRow) bool) *taskRow {
-	one, some, ok := in.get(codeOf(text))
-	if !ok {
-		return nil
-	}
-	if some == nil {
-		if r := x.rows.at(one); is(r) {
+	return find(&x.byKey, codeOf(key), func(no taskNo) *taskRow {
+		if r := x.rows.at(no); r.task().Key == key {
 			return r
 		}
 		return nil
+	})
+}
+
+// find is the row that is meant among those of a code, of which row returns that one alone.
+func find[R any](in *lists, code uint64, row func(no uint32) *R) *R {
+	one, some, ok := in.get(code)
+	switch {
+	case !ok:
+		return nil
+	case some == nil:
+		return row(one)
 	}
-	for n := range walk(some) {
-		if r := x.rows.at(n); is(r) {
+	for no := range walk(some) {
+		if r := row(no); r != nil {
 			return r
 		}
 	}
