@@ -478,11 +478,13 @@ func (s *Service) Drivers(ctx context.Context, f DriverFilter) (list []Driver, m
 	if len(f.Properties) > 10 {
 		c.fail("properties", "has more than 10 filters.")
 	}
-	for _, k := range slices.Sorted(maps.Keys(f.Properties)) {
-		if k == "" {
-			c.fail("properties", "needs a key.")
+	if len(f.Properties) > 0 {
+		for _, k := range slices.Sorted(maps.Keys(f.Properties)) {
+			if k == "" {
+				c.fail("properties", "needs a key.")
+			}
+			c.text("properties", k, 64)
 		}
-		c.text("properties", k, 64)
 	}
 	if c.err != nil {
 		return nil, false, c.err

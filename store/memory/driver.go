@@ -312,9 +312,9 @@ func (s *Store) Drivers(
 	if f.Near != nil {
 		skip, more := f.Offset(), false
 		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit {
-			hits := a.near(f, skip, f.Limit+1)
-			more = len(hits) > f.Limit
-			return hits[:min(f.Limit, len(hits))]
+			var hits []nearby.Hit
+			hits, more = a.near(f, skip, f.Limit)
+			return hits
 		})
 		return list, more, err
 	}
@@ -374,11 +374,19 @@ func matches(r *driverRow, f tracking.DriverFilter) bool {
 	return true
 }
 
-// near finds the nearest drivers that pass f.
-func (a *application) near(f tracking.DriverFilter, skip, limit int) []nearby.Hit {
+// near finds the nearest drivers that pass f, and tells whether there are more.
+func (a *application) near(f tracking.DriverFilter, skip, limit int) (hits []nearby.Hit, more bool) {
 	if len(f.Properties) == 0 {
-		return a.nearby.Near(*f.Near, nearby.Filter{Available: f.Available}, skip, limit, nil)
+		duty := nearby.Filter{Available: f.Available}
+		hits = a.nearby.Near(*f.Near, duty, skip, limit, nil)
+		return hits, len(hits) == limit && a.nearby.Located(duty)-limit > skip
 	}
+	hits = a.nearWith(f, skip, limit+1)
+	return hits[:min(limit, len(hits))], len(hits) > limit
+}
+
+// nearWith finds the nearest drivers that pass f, which asks for properties.
+func (a *application) nearWith(f tracking.DriverFilter, skip, limit int) []nearby.Hit {
 	source, _ := a.drivers.rarest(f)
 	if source == nil || skip >= source.len() {
 		return nil

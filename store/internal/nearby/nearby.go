@@ -160,6 +160,18 @@ func (x *Index) Len() int {
 	return len(x.drivers)
 }
 
+// Located is how many drivers with a position pass a filter.
+func (x *Index) Located(f Filter) (n int) {
+	x.rlock()
+	defer x.mu.RUnlock()
+	for i := range x.trees {
+		if f.Available == nil || *f.Available == (i != offDuty) {
+			n += x.trees[i].len
+		}
+	}
+	return n
+}
+
 // Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, Route,
 // MaxOpenTasks, Properties and Position are read.
 func (x *Index) Put(d tracking.Driver) {

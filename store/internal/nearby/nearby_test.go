@@ -272,6 +272,9 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	if diff := gocmp.Diff(ref.near(at, f, offset, limit, keep), x.Near(at, f, offset, limit, keep)); diff != "" {
 		t.Fatalf("Near(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 	}
+	if got, want := x.Located(f), len(ref.near(at, f, 0, math.MaxInt, nil)); got != want {
+		t.Fatalf("Located(%v) = %d, want %d", f, got, want)
+	}
 
 	o := tracking.Offer{
 		At: at, MaxOpen: []int{-1, 0, 1, 2, 8, 9, 10, 1000}[r.IntN(8)], Limit: []int{0, 1, 4, 16, n}[r.IntN(5)],
