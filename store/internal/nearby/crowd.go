@@ -77,14 +77,14 @@ func (s *search) lookInto(crowd []*Entry, square int64) {
 	// the members of the other trees have all as many tasks, or are not offered
 	tree := crowd[0].tree
 	inOrder := s.byLoad || tree != manyTasks && tree != full && tree != limited
-	distance, known := 0.0, false
+	var h hit // as if of each of them
 	taken := 0
 	for _, e := range crowd {
 		if s.full {
-			if !known {
-				distance, known = s.distance(e.at), true
+			if h.ID == "" {
+				h.Distance = arc(s.haversine(tracking.LngLat{Lng: e.at[0], Lat: e.at[1]}))
 			}
-			if s.compare(&hit{distance: distance, Entry: e}, &s.worst) > 0 {
+			if h.ID, h.OpenTasks = e.id, int(e.open); s.compare(&h, &s.worst) > 0 {
 				if inOrder {
 					break
 				}
@@ -99,8 +99,4 @@ func (s *search) lookInto(crowd []*Entry, square int64) {
 			break
 		}
 	}
-}
-
-func (s *search) distance(at [2]float64) float64 {
-	return tracking.Distance(s.at, tracking.LngLat{Lng: at[0], Lat: at[1]})
 }

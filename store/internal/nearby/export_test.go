@@ -139,6 +139,12 @@ func (x *Index) Longest() (most int) {
 	return most
 }
 
+// Distance is the distance between two places as a search computes it.
+func Distance(a, b tracking.LngLat) float64 {
+	s := search{query: query{at: a}, cos: math.Cos(a.Lat * rad)}
+	return arc(s.haversine(b))
+}
+
 // Wrong is by how much the straight line between two places as vectors is another than it is, in the
 // units of those, and how much a search reckons with.
 func Wrong(a, b [2]float64) (wrong, reckoned float64) {

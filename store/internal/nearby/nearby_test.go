@@ -515,7 +515,8 @@ func TestComeInOrder(t *testing.T) {
 	}
 }
 
-// A search reckons with more than a straight line between vectors can be wrong.
+// A search reckons with more than a straight line between vectors can be wrong, and its distances are
+// those of all others to the last bit.
 func TestStraightLines(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	all := worlds()
@@ -525,6 +526,9 @@ func TestStraightLines(t *testing.T) {
 			a, b := all[name](r), all[name](r)
 			if r.IntN(2) == 0 {
 				b = all["sphere"](r)
+			}
+			if got, want := nearby.Distance(a, b), tracking.Distance(a, b); got != want {
+				t.Fatalf("from %v to %v a search reckons with %v m, want %v", a, b, got, want)
 			}
 			wrong, reckoned := nearby.Wrong([2]float64{a.Lng, a.Lat}, [2]float64{b.Lng, b.Lat})
 			if worst = max(worst, wrong); wrong > reckoned {

@@ -133,7 +133,7 @@ func (x *Index) answer(q query) []Hit {
 		s = new(search)
 	}
 	s.query, s.k, s.from = q, q.offset+min(q.limit, total-q.offset), vectorOf([2]float64{q.at.Lng, q.at.Lat})
-	s.bound = math.MaxInt64
+	s.cos, s.bound = math.Cos(q.at.Lat*rad), math.MaxInt64
 	if q.within > 0 {
 		s.bound = straight(q.within)
 	}
@@ -160,7 +160,8 @@ type search struct {
 	query
 	k     int
 	from  vector
-	bound int64 // square of a straight line: who is farther does not count
+	cos   float64 // of the place's latitude; see distance
+	bound int64   // square of a straight line: who is farther does not count
 
 	stack []branch
 	ahead [8]leaf // pages to be looked at
@@ -201,10 +202,9 @@ type candidate struct {
 
 // hit is a driver whose distance is known.
 type hit struct {
-	distance float64 // metres
-	at       [2]float64
-	square   int64
-	*Entry
+	Hit
+	driver *Entry
+	square int64
 }
 
 // loose is by how much a straight line between two vectors may be wrong, as each of their coordinates
@@ -227,13 +227,13 @@ func surely(line, wrong float64) int64 {
 // compare orders hits: by distance, those equally near by open tasks where the query asks for it,
 // then by id.
 func (s *search) compare(a, b *hit) int {
-	if c := cmp.Compare(a.distance, b.distance); c != 0 {
+	if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
 		return c
 	}
-	if s.byLoad && a.open != b.open {
-		return cmp.Compare(a.open, b.open)
+	if s.byLoad && a.OpenTasks != b.OpenTasks {
+		return cmp.Compare(a.OpenTasks, b.OpenTasks)
 	}
-	return strings.Compare(string(a.id), string(b.id))
+	return strings.Compare(string(a.ID), string(b.ID))
 }
 
 // forget leaves nothing of a query behind, and reports whether the search is worth keeping.
@@ -319,6 +319,9 @@ func (s *search) lookAhead() {
 	for _, l := range s.ahead[:s.pages] {
 		s.touched += int64(l.page.n + l.page.at[pageSize/4][0] + l.page.at[pageSize/2][0])
 	}
+	for _, c := range s.found[:min(s.k, len(s.found))] { // whose entries are wanted soon, too
+		s.touched += c.driver.seen
+	}
 	for _, l := range s.ahead[:s.pages] {
 		if l.square <= s.bound {
 			s.look(l.page)
@@ -341,11 +344,56 @@ func (s *search) look(p *page) {
 		}
 		return
 	}
+	if len(s.found) == 0 && s.k < int(p.n) {
+		s.lookFirst(p)
+		return
+	}
 	for i := range p.at[:p.n] {
 		if square := p.at[i].square(&s.from); square <= s.bound {
 			s.add(candidate{square, p.drivers[i], false})
 		}
 	}
+}
+
+// lookFirst looks at a page with more than k drivers while nobody has been found, and first at about
+// the k nearest of them: mostly the others do not count then, and need not be put in order.
+func (s *search) lookFirst(p *page) {
+	var array [pageSize]int64
+	squares, most := array[:p.n], int64(0)
+	for i := range squares {
+		squares[i] = p.at[i].square(&s.from)
+		most = max(most, squares[i])
+	}
+	some := min(enough(squares, s.k, most), s.bound)
+	for i, square := range squares {
+		if square <= some {
+			s.found = append(s.found, candidate{square, p.drivers[i], false})
+		}
+	}
+	s.sift()
+	for i, square := range squares {
+		if square > some && square <= s.bound {
+			s.add(candidate{square, p.drivers[i], false})
+		}
+	}
+}
+
+// enough is a number that k of the squares, or a few more, do not exceed; most is the largest.
+func enough(squares []int64, k int, most int64) int64 {
+	few, square := int64(0), most/int64(len(squares))*int64(k)
+	for range 6 {
+		n := 0
+		for _, q := range squares {
+			n += int(uint64(q-square-1) >> 63) // 1 for q <= square: no branch, which would be guesswork
+		}
+		if n < k {
+			few = square
+		} else if most = square; n <= k+k/4 {
+			break
+		}
+		square = few + (most-few)/2
+	}
+	return most
 }
 
 // beyond reports whether nobody in a page is within the bound.
@@ -397,7 +445,7 @@ func (s *search) sift() {
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
-			s.found = append(s.found, candidate{h.square, h.Entry, true})
+			s.found = append(s.found, candidate{h.square, h.driver, true})
 		}
 		inOrder(s.found, 0)
 		if len(s.found) == s.k {
@@ -451,20 +499,58 @@ func inOrder(list []candidate, sorted int) {
 func (s *search) pick() {
 	s.nearest = s.nearest[:0]
 	for _, c := range s.found { // their entries, each a cache miss, come all at once
-		s.nearest = append(s.nearest, hit{at: c.driver.at, square: c.square, Entry: c.driver})
+		h := hit{driver: c.driver, square: c.square}
+		h.ID, h.At, h.OpenTasks = h.driver.id, tracking.LngLat{Lng: h.driver.at[0], Lat: h.driver.at[1]}, int(h.driver.open)
+		if h.driver.own {
+			h.Entry = h.driver
+		}
+		s.nearest = append(s.nearest, h)
 	}
 	s.picked = max(s.picked, len(s.nearest))
+	for i := range s.nearest {
+		h := &s.nearest[i]
+		h.Distance = s.haversine(h.At)
+	}
 	n := 0
-	for _, h := range s.nearest {
-		h.distance = s.distance(h.at)
-		if s.within <= 0 || h.distance <= s.within {
-			s.nearest[n] = h
+	for i := range s.nearest {
+		h := &s.nearest[i]
+		h.Distance = arc(h.Distance)
+		if s.within <= 0 || h.Distance <= s.within {
+			if n != i {
+				s.nearest[n] = *h
+			}
 			n++
 		}
 	}
 	s.nearest = s.nearest[:n]
 	s.sortNearest()
 	s.nearest = s.nearest[:min(s.k, len(s.nearest))]
+}
+
+const rad = math.Pi / 180
+
+// haversine and arc make up [tracking.Distance] from the place of the search, to the last bit. One
+// cosine is computed once for all, and for several drivers first the one and then the other, so that a
+// processor is at work at more than one of them: so it takes half as long.
+func (s *search) haversine(p tracking.LngLat) float64 {
+	sy := math.Sin((p.Lat - s.at.Lat) * rad / 2)
+	h := sy * sy
+	if math.Abs(s.at.Lat) != 90 && math.Abs(p.Lat) != 90 {
+		sx := math.Sin(between(s.at.Lng, p.Lng) * rad / 2)
+		h += s.cos * math.Cos(p.Lat*rad) * sx * sx
+	}
+	return h
+}
+
+func arc(h float64) float64 { return 2 * tracking.EarthRadius * math.Asin(math.Min(1, math.Sqrt(h))) }
+
+// between is that of [tracking.Distance].
+func between(a, b float64) float64 {
+	if (a < 0) == (b < 0) {
+		return math.Abs(b - a)
+	}
+	a, b = math.Abs(a), math.Abs(b)
+	return math.Min(a+b, (180-a)+(180-b))
 }
 
 // sortNearest sorts those whose distance is known, who are nearly in order.
@@ -485,15 +571,9 @@ func (s *search) hits() []Hit {
 	if s.offset >= len(s.nearest) {
 		return nil
 	}
-	list := make([]Hit, 0, len(s.nearest)-s.offset)
-	for _, h := range s.nearest[s.offset:] {
-		hit := Hit{
-			ID: h.id, Distance: h.distance, At: tracking.LngLat{Lng: h.at[0], Lat: h.at[1]}, OpenTasks: int(h.open),
-		}
-		if h.own {
-			hit.Entry = h.Entry
-		}
-		list = append(list, hit)
+	list := make([]Hit, len(s.nearest)-s.offset)
+	for i := range list {
+		list[i] = s.nearest[s.offset+i].Hit
 	}
 	return list
 }
