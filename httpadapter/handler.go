@@ -14,9 +14,11 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/microcosm-cc/bluemonday"
@@ -432,10 +434,11 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 		return
 	}
 	ctx := context.WithoutCancel(r.Context())
+	now := time.Now()
 	var room [12]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status),
-		slog.Duration("duration", time.Since(start)), slog.Int64("bytes", answer.bytes),
+		slog.Duration("duration", now.Sub(start)), slog.Int64("bytes", answer.bytes),
 	)
 	if client := h.opts.ClientIP(r.Request); client.IsValid() {
 		attrs = append(attrs, slog.String("client", client.String()))
@@ -460,8 +463,21 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	if cause != nil && level == slog.LevelError {
 		attrs = append(attrs, slog.String("err", cause.Error()))
 	}
-	h.opts.Logger.LogAttrs(ctx, level, "request", attrs...)
+	pc := logSource.Load()
+	if pc == 0 {
+		var here [1]uintptr
+		runtime.Callers(1, here[:])
+		pc = here[0]
+		logSource.Store(pc)
+	}
+	line := slog.NewRecord(now, level, "request", pc)
+	line.AddAttrs(attrs...)
+	_ = h.opts.Logger.Handler().Handle(ctx, line) // as LogAttrs does
 }
+
+// logSource is where the lines of calls come from, for loggers that tell. LogAttrs finds it for each
+// anew, which takes as long as to write the line's attributes.
+var logSource atomic.Uintptr
 
 // knownMethod keeps words of the caller's own out of the log.
 func knownMethod(m string) string {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"path"
 	"slices"
 	"strings"
 	"testing"
@@ -103,6 +104,26 @@ func TestRequestLog(t *testing.T) {
 			t.Errorf("a stream of 10 s: %+v", l)
 		}
 	})
+}
+
+// Each line says where it comes from, to a logger that tells.
+func TestSourceOfRequestLog(t *testing.T) {
+	var log strings.Builder
+	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{AddSource: true}))
+	})
+	for range 2 {
+		log.Reset()
+		s.h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/v1/nothing", nil))
+		var line struct{ Source slog.Source }
+		if err := json.Unmarshal([]byte(log.String()), &line); err != nil {
+			t.Fatal(err)
+		}
+		if of := line.Source; path.Base(of.File) != "handler.go" || !strings.HasSuffix(of.Function, ".(*Handler).log") ||
+			of.Line == 0 {
+			t.Errorf("the line comes from %+v", of)
+		}
+	}
 }
 
 // A call keeps the name that the proxy in front gave it, if that can stand in a log and a header.
