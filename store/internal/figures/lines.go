@@ -162,6 +162,10 @@ var lines = []line{
 	{"HTTP create with request logging: rate", "the same with logging off", side{logged + "create", "×rate-of-unlogged"}, side{}, "≥ 0.85"},
 	{"HTTP get with request logging: rate", "the same with logging off", side{logged + "get", "×rate-of-unlogged"}, side{}, "≥ 0.85"},
 	{
+		"a bare handler that logs a line of as many attributes for a get: rate", "the bare handler without",
+		side{logged + "bare_get", "×rate-of-unlogged"}, side{}, "",
+	},
+	{
 		"HTTP list of 10 with request logging: rate", "the same with logging off",
 		side{logged + "list_of_10", "×rate-of-unlogged"}, side{}, "≥ 0.85",
 	},
