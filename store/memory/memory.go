@@ -14,7 +14,7 @@
 //
 // A look-up by id or secret costs a map access, a near page of a list its length, a commit the
 // number of its rows times the logarithm of what is there. A kept fix takes 20 to 28 bytes,
-// and 1 to 9 more for each known reading; a task in its lists about 500, and its texts; a driver with a
+// and 1 to 9 more for each known reading; a task in its lists about 450, and its texts; a driver with a
 // position about 400, and his.
 package memory
 
