@@ -27,7 +27,6 @@ type driverRow struct {
 	// The application's lock guards the rest; held exclusively, it guards everything.
 	moved packedPosition
 	no    driverNo
-	next  driverNo // 1 more than the number of another row whose id has the same code; 0: none
 	log   fixLog
 	apart *apart // nil for none
 }
@@ -127,7 +126,7 @@ func (a *application) driver(r *driverRow) (d tracking.Driver) {
 type drivers struct {
 	rows       *slab[driverRow]
 	byAge      func(a, b driverNo) int
-	byID       map[uint32]driverNo // by driverCode: 1 more than the number of the first such row
+	byID       lists // by codeOf the id
 	all        list[driverNo]
 	available  map[bool]*list[driverNo]
 	byProperty map[string]map[string]*list[driverNo]
@@ -138,46 +137,19 @@ func newDrivers() drivers {
 	return drivers{
 		rows:       rows,
 		byAge:      func(a, b driverNo) int { return rows.at(a).place.compare(rows.at(b).place) },
-		byID:       make(map[uint32]driverNo),
 		available:  make(map[bool]*list[driverNo]),
 		byProperty: make(map[string]map[string]*list[driverNo]),
 	}
 }
 
-// driverCode is what a driver is found by: an id may share it with few others.
-func driverCode(id tracking.DriverID) uint32 { return uint32(codeOf(string(id))) }
-
 // row is a driver's, nil if there is none.
-func (x *drivers) row(id tracking.DriverID) *driverRow { return x.named(driverCode(id), id) }
-
-// named is the row with an id among those of a code, or nil.
-func (x *drivers) named(code uint32, id tracking.DriverID) *driverRow {
-	for n := x.byID[code]; n != 0; {
-		r := x.rows.at(n - 1)
-		if r.ID() == id {
+func (x *drivers) row(id tracking.DriverID) *driverRow {
+	return find(&x.byID, codeOf(string(id)), func(no driverNo) *driverRow {
+		if r := x.rows.at(no); r.ID() == id {
 			return r
 		}
-		n = r.next
-	}
-	return nil
-}
-
-// name puts a row among those of a code, and unname takes it out.
-func (x *drivers) name(code uint32, r *driverRow) { r.next, x.byID[code] = x.byID[code], r.no+1 }
-
-func (x *drivers) unname(code uint32, r *driverRow) {
-	first := x.byID[code]
-	switch o := x.rows.at(first - 1); {
-	case o != r:
-		for o.next != r.no+1 {
-			o = x.rows.at(o.next - 1)
-		}
-		o.next = r.next
-	case r.next != 0:
-		x.byID[code] = r.next
-	default:
-		delete(x.byID, code)
-	}
+		return nil
+	})
 }
 
 // insert adds a new driver, whose CreatedAt and Seq are set.
@@ -189,7 +161,7 @@ func (x *drivers) insert(a *application, d *tracking.Driver) *driverRow {
 	d.ID = tracking.DriverID(strings.Clone(string(d.ID)))
 	a.nearby.PutEntry(&r.Entry, *d)
 	r.moved.put(&d.Position, &r.log)
-	x.name(driverCode(d.ID), r)
+	x.byID.insert(codeOf(string(d.ID)), no, x.byAge)
 	x.all.insert(no, x.byAge)
 	x.enter(no, d, nil)
 	return r
@@ -207,7 +179,7 @@ func (x *drivers) replace(a *application, r *driverRow, d, was *tracking.Driver)
 func (x *drivers) remove(a *application, r *driverRow, d *tracking.Driver) {
 	x.leave(r.no, d, nil)
 	x.all.remove(r.no, x.byAge)
-	x.unname(driverCode(d.ID), r)
+	x.byID.remove(codeOf(string(d.ID)), r.no, x.byAge)
 	a.nearby.RemoveEntry(&r.Entry)
 }
 

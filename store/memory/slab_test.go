@@ -65,38 +65,20 @@ func TestSameCode(t *testing.T) {
 	}
 }
 
-// Of drivers whose ids have the same code each is found, whoever of the others is gone.
+// Of drivers whose ids have the same code each finds his own row.
 func TestDriversOfOneCode(t *testing.T) {
-	ids := []tracking.DriverID{"a", "b", "c"}
-	for gone := range 6 {
-		a := newApplication("a", new(rowLocks))
-		x := &a.drivers
-		rows := map[tracking.DriverID]*driverRow{}
-		for _, id := range ids {
-			r := x.insert(a, &tracking.Driver{ID: id})
-			x.unname(driverCode(id), r)
-			x.name(1, r)
-			rows[id] = r
-		}
-		left := []tracking.DriverID{ids[gone%3], ids[(gone+1+gone/3)%3], ids[(gone+2-gone/3)%3]} // in each order
-		for len(left) > 0 {
-			for _, id := range left {
-				if x.named(1, id) != rows[id] {
-					t.Fatalf("%s is not found among %v", id, left)
-				}
-			}
-			if x.named(1, "d") != nil || x.row("a") != nil {
-				t.Fatal("somebody is found who is not there")
-			}
-			x.unname(1, rows[left[0]])
-			if x.named(1, left[0]) != nil {
-				t.Fatalf("%s, who is gone, is found", left[0])
-			}
-			left = left[1:]
-		}
-		if len(x.byID) > 0 {
-			t.Error("a code is left of nobody")
-		}
+	a := newApplication("a", new(rowLocks))
+	x := &a.drivers
+	one := x.insert(a, &tracking.Driver{ID: "a", Seq: 1})
+	two := x.insert(a, &tracking.Driver{ID: "b", Seq: 2})
+	x.byID.insert(codeOf("b"), one.no, x.byAge)
+	x.byID.insert(codeOf("a"), two.no, x.byAge)
+	if x.row("a") != one || x.row("b") != two || x.row("c") != nil {
+		t.Error("one is taken for the other")
+	}
+	x.byID.remove(codeOf("a"), one.no, x.byAge)
+	if x.row("a") != nil || x.row("b") != two {
+		t.Error("who is gone is found")
 	}
 }
 
