@@ -81,10 +81,10 @@ func (s *search) lookInto(crowd []*Entry, square int64) {
 	taken := 0
 	for _, e := range crowd {
 		if s.full {
-			if h.ID == "" {
-				h.Distance = arc(s.haversine(tracking.LngLat{Lng: e.at[0], Lat: e.at[1]}))
+			if h.Entry == nil {
+				h.distance = arc(s.haversine(tracking.LngLat{Lng: e.at[0], Lat: e.at[1]}))
 			}
-			if h.ID, h.OpenTasks = e.id, int(e.open); s.compare(&h, &s.worst) > 0 {
+			if h.Entry = e; s.compare(&h, &s.worst) > 0 {
 				if inOrder {
 					break
 				}

@@ -109,6 +109,7 @@ type query struct {
 
 const (
 	fewEnough    = 64            // so many are sorted by insertion
+	many         = 2 * pageSize  // who asks for more goes through a tree from the nearest on
 	largeScratch = 8 * fewEnough // candidates; what a query with more has used is not kept
 )
 
@@ -202,9 +203,10 @@ type candidate struct {
 
 // hit is a driver whose distance is known.
 type hit struct {
-	Hit
-	driver *Entry
-	square int64
+	distance float64 // metres
+	at       tracking.LngLat
+	square   int64
+	*Entry
 }
 
 // loose is by how much a straight line between two vectors may be wrong, as each of their coordinates
@@ -227,13 +229,13 @@ func surely(line, wrong float64) int64 {
 // compare orders hits: by distance, those equally near by open tasks where the query asks for it,
 // then by id.
 func (s *search) compare(a, b *hit) int {
-	if c := cmp.Compare(a.Distance, b.Distance); c != 0 {
+	if c := cmp.Compare(a.distance, b.distance); c != 0 {
 		return c
 	}
-	if s.byLoad && a.OpenTasks != b.OpenTasks {
-		return cmp.Compare(a.OpenTasks, b.OpenTasks)
+	if s.byLoad && a.open != b.open {
+		return cmp.Compare(a.open, b.open)
 	}
-	return strings.Compare(string(a.ID), string(b.ID))
+	return strings.Compare(string(a.id), string(b.id))
 }
 
 // forget leaves nothing of a query behind, and reports whether the search is worth keeping.
@@ -272,9 +274,7 @@ func (s *search) walk(trees []tree) {
 func (s *search) climb(t *tree) {
 	s.stack = append(s.stack[:0], branch{link: t.root})
 	for len(s.stack) > 0 {
-		last := len(s.stack) - 1
-		b := s.stack[last]
-		s.stack = s.stack[:last]
+		b := s.takeUp()
 		for b.link >= 0 && b.square <= s.bound {
 			n := &t.nodes[b.link]
 			c := s.from[n.axis]
@@ -284,13 +284,51 @@ func (s *search) climb(t *tree) {
 			other := b
 			other.enter(n, away[near^1], n.parts[near^1])
 			if other.square <= s.bound {
-				s.stack = append(s.stack, other)
+				s.putAside(other)
 			}
 			b.enter(n, away[near], n.parts[near])
 		}
 		if b.square <= s.bound {
 			s.meet(leaf{b.square, t.pages[^b.link]})
 		}
+	}
+}
+
+// putAside puts a branch on the stack, which is a heap where many are asked for.
+func (s *search) putAside(b branch) {
+	s.stack = append(s.stack, b)
+	if s.k <= many {
+		return
+	}
+	for i := len(s.stack) - 1; i > 0 && s.stack[i].square < s.stack[(i-1)/2].square; i = (i - 1) / 2 {
+		s.stack[i], s.stack[(i-1)/2] = s.stack[(i-1)/2], s.stack[i]
+	}
+}
+
+// takeUp takes a branch to go on with: the last one, which is mostly the nearest, and where many are asked
+// for that which surely is. Else most of those found were too far in the end, and sorted in vain.
+func (s *search) takeUp() branch {
+	last := len(s.stack) - 1
+	if s.k <= many {
+		b := s.stack[last]
+		s.stack = s.stack[:last]
+		return b
+	}
+	b := s.stack[0]
+	s.stack[0] = s.stack[last]
+	s.stack = s.stack[:last]
+	for i := 0; ; {
+		least := i
+		for part := 2*i + 1; part <= 2*i+2 && part < last; part++ {
+			if s.stack[part].square < s.stack[least].square {
+				least = part
+			}
+		}
+		if least == i {
+			return b
+		}
+		s.stack[i], s.stack[least] = s.stack[least], s.stack[i]
+		i = least
 	}
 }
 
@@ -445,7 +483,7 @@ func (s *search) sift() {
 		s.pick()
 		s.found = s.found[:0]
 		for _, h := range s.nearest {
-			s.found = append(s.found, candidate{h.square, h.driver, true})
+			s.found = append(s.found, candidate{h.square, h.Entry, true})
 		}
 		inOrder(s.found, 0)
 		if len(s.found) == s.k {
@@ -499,23 +537,20 @@ func inOrder(list []candidate, sorted int) {
 func (s *search) pick() {
 	s.nearest = s.nearest[:0]
 	for _, c := range s.found { // their entries, each a cache miss, come all at once
-		h := hit{driver: c.driver, square: c.square}
-		h.ID, h.At, h.OpenTasks = h.driver.id, tracking.LngLat{Lng: h.driver.at[0], Lat: h.driver.at[1]}, int(h.driver.open)
-		if h.driver.own {
-			h.Entry = h.driver
-		}
-		s.nearest = append(s.nearest, h)
+		e := c.driver
+		s.nearest = append(s.nearest, hit{at: tracking.LngLat{Lng: e.at[0], Lat: e.at[1]}, square: c.square, Entry: e})
+		s.touched += int64(e.open) // perhaps one more
 	}
 	s.picked = max(s.picked, len(s.nearest))
 	for i := range s.nearest {
 		h := &s.nearest[i]
-		h.Distance = s.haversine(h.At)
+		h.distance = s.haversine(h.at)
 	}
 	n := 0
 	for i := range s.nearest {
 		h := &s.nearest[i]
-		h.Distance = arc(h.Distance)
-		if s.within <= 0 || h.Distance <= s.within {
+		h.distance = arc(h.distance)
+		if s.within <= 0 || h.distance <= s.within {
 			if n != i {
 				s.nearest[n] = *h
 			}
@@ -573,7 +608,11 @@ func (s *search) hits() []Hit {
 	}
 	list := make([]Hit, len(s.nearest)-s.offset)
 	for i := range list {
-		list[i] = s.nearest[s.offset+i].Hit
+		h := &s.nearest[s.offset+i]
+		list[i] = Hit{ID: h.id, Distance: h.distance, At: h.at, OpenTasks: int(h.open)}
+		if h.own {
+			list[i].Entry = h.Entry
+		}
 	}
 	return list
 }
