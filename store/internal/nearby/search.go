@@ -357,8 +357,10 @@ func (s *search) lookAhead() {
 	for _, l := range s.ahead[:s.pages] {
 		s.touched += int64(l.page.n + l.page.at[pageSize/4][0] + l.page.at[pageSize/2][0])
 	}
-	for _, c := range s.found[:min(s.k, len(s.found))] { // whose entries are wanted soon, too
-		s.touched += c.driver.seen
+	if s.k <= pageSize { // the entries of those found are wanted soon, too
+		for _, c := range s.found[:min(s.k, len(s.found))] {
+			s.touched += c.driver.seen
+		}
 	}
 	for _, l := range s.ahead[:s.pages] {
 		if l.square <= s.bound {
