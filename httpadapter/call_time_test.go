@@ -35,15 +35,11 @@ func (s *sluggish) Commit(ctx context.Context, app tracking.AppID, cs *tracking.
 // serverEnd is the server's end of a connection.
 type serverEnd struct {
 	net.Conn
-	closed chan struct{}
+	closed func() // it is called when the server closes it
 }
 
 func (e serverEnd) Close() error {
-	select {
-	case <-e.closed:
-	default:
-		close(e.closed)
-	}
+	e.closed()
 	return e.Conn.Close()
 }
 
@@ -264,8 +260,9 @@ func newSlowClient(t *testing.T) *slowClient {
 // connect opens a connection, the first one or a new one.
 func (c *slowClient) connect() {
 	near, far := net.Pipe()
-	c.closed = make(chan struct{})
-	c.server.conns <- serverEnd{far, c.closed}
+	closed := make(chan struct{})
+	c.closed = closed
+	c.server.conns <- serverEnd{far, sync.OnceFunc(func() { close(closed) })}
 	c.Conn, c.in, c.began = near, bufio.NewReader(near), time.Now()
 	c.Cleanup(func() { near.Close() })
 }

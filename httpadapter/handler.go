@@ -339,12 +339,16 @@ func (r *request) tripID() tracking.TripID { return tracking.TripID(r.path.of("t
 // ServeHTTP answers one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	start := time.Now()
-	both := struct { // in one piece of memory
+	// In one piece of memory, and filled there: what is copied to where pointers may be, the garbage
+	// collector has to be told of while it runs.
+	both := new(struct {
 		request
 		recorder
 		headers [6]string
-	}{request: request{Request: hr, w: w, id: requestID(hr), svc: h.svc}, recorder: recorder{ResponseWriter: w}}
+	})
 	r, rec := &both.request, &both.recorder
+	r.Request, r.w, r.id, r.svc = hr, w, requestID(hr), h.svc
+	rec.ResponseWriter = w
 	r.headers = both.headers[:0]
 	defer r.release()
 	r.header(requestIDHeader, r.id)
