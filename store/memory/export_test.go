@@ -1,6 +1,17 @@
 package memory
 
-import "github.com/seed-8aba7b13/tracking"
+import (
+	"testing"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// SetCodeBits has what is found by a code have one of these bits alone, until the test ends.
+func SetCodeBits(t testing.TB, bits uint64) {
+	was := codeBits
+	codeBits = bits
+	t.Cleanup(func() { codeBits = was })
+}
 
 // CountLooks counts how often two queues, or two boxes, of an outbox are compared from now on.
 func (s *Store) CountLooks(outbox string) *int {

@@ -19,6 +19,13 @@ func TestStore(t *testing.T) {
 	storetest.Run(t, func(testing.TB) tracking.Store { return memory.New() })
 }
 
+// Where many ids, keys, orders and subjects share each code, everything is found as well.
+func TestFewCodes(t *testing.T) {
+	memory.SetCodeBits(t, 0b11)
+	storetest.Fewer(t, 20)
+	storetest.Run(t, func(testing.TB) tracking.Store { return memory.New() })
+}
+
 // The body of a loop over fixes may call the store, and take its time: it would deadlock if the
 // iteration held a lock.
 func TestFixesHoldsNoLock(t *testing.T) {

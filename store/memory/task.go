@@ -375,10 +375,13 @@ func (s *taskSet) leave(by *taskRows, n taskNo, was, next *taskKeys, moved bool)
 	}
 }
 
-var codeSeed = maphash.MakeSeed()
+var (
+	codeSeed = maphash.MakeSeed()
+	codeBits = ^uint64(0) // that codes have; few in a test
+)
 
 // codeOf is what a text is found by, with others that may have the same.
-func codeOf(text string) uint64 { return maphash.String(codeSeed, text) }
+func codeOf(text string) uint64 { return maphash.String(codeSeed, text) & codeBits }
 
 // insertInto adds v to the list of a key, and removeFrom takes it out; a key without elements has
 // no list.
