@@ -349,9 +349,7 @@ func matches(r *driverRow, f tracking.DriverFilter) bool {
 // near finds the nearest drivers that pass f, and tells whether there are more.
 func (a *application) near(f tracking.DriverFilter, skip, limit int) (hits []nearby.Hit, more bool) {
 	if len(f.Properties) == 0 {
-		duty := nearby.Filter{Available: f.Available}
-		hits = a.nearby.Near(*f.Near, duty, skip, limit, nil)
-		return hits, len(hits) == limit && a.nearby.Located(duty)-limit > skip
+		return a.nearby.Page(*f.Near, nearby.Filter{Available: f.Available}, skip, limit)
 	}
 	hits = a.nearWith(f, skip, limit+1)
 	return hits[:min(limit, len(hits))], len(hits) > limit

@@ -133,6 +133,52 @@ func TestDistanceFitsPosition(t *testing.T) {
 	}
 }
 
+// A page of the nearest tells of a next one as it was when its drivers were listed: here the second is
+// known from his first fix on, as the nearest.
+func TestMoreFitsPage(t *testing.T) {
+	s := memory.New()
+	defer s.Close()
+	record := func(id tracking.DriverID, lng float64) {
+		if _, err := s.RecordFixes(context.Background(), app, tracking.FixBatch{
+			DriverID: id, SeenAt: epoch, Fixes: []tracking.Fix{{LngLat: tracking.LngLat{Lng: lng}, Time: epoch, Trusted: true}},
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	commit(t, s, &tracking.Changeset{Drivers: []tracking.Driver{{ID: "far", CreatedAt: epoch}}})
+	record("far", 10)
+	var over atomic.Bool
+	var others sync.WaitGroup
+	others.Go(func() {
+		defer over.Store(true)
+		for range 5000 {
+			w, err := s.Commit(context.Background(), app, &tracking.Changeset{
+				Drivers: []tracking.Driver{{ID: "near", CreatedAt: epoch}},
+			})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			record("near", 1)
+			gone := tracking.Driver{ID: "near", Version: w.Drivers[0].Version}
+			if _, err := s.Commit(context.Background(), app, &tracking.Changeset{
+				DeleteDrivers: []tracking.Driver{gone},
+			}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	defer others.Wait()
+	for !over.Load() {
+		list, more, err := s.Drivers(t.Context(), app, tracking.DriverFilter{
+			Near: &tracking.LngLat{}, Page: tracking.Page{Limit: 1},
+		})
+		if err != nil || len(list) != 1 || more != (list[0].ID == "near") {
+			t.Fatalf("%d drivers, with more: %v, %v", len(list), more, err)
+		}
+	}
+}
+
 func TestShared(t *testing.T) {
 	storetest.RunShared(t, func(testing.TB) (a, b tracking.Store) { s := memory.New(); return s, s })
 }

@@ -8,7 +8,7 @@
 //	var x nearby.Index
 //	x.Put(driver)                                     // after a commit
 //	x.Move(id, recorded.Driver.Position)              // after RecordFixes
-//	hits := x.Near(at, nearby.Filter{}, 0, 21, nil)   // page 1 of 20, and whether there is more
+//	hits, more := x.Page(at, nearby.Filter{}, 0, 20)  // page 1 of 20, and whether there is more
 //	hits = x.Offers(offer, nil)                       // candidates for automatic assignment
 //	late := x.Silent(before, 100)                     // for tracking.DueSilence
 //	x.PutTask(task)                                   // after a commit
@@ -158,18 +158,6 @@ func (x *Index) Len() int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return len(x.drivers)
-}
-
-// Located is how many drivers with a position pass a filter.
-func (x *Index) Located(f Filter) (n int) {
-	x.rlock()
-	defer x.mu.RUnlock()
-	for i := range x.trees {
-		if f.Available == nil || *f.Available == (i != offDuty) {
-			n += x.trees[i].len
-		}
-	}
-	return n
 }
 
 // Put brings the index up to date with a driver as of now: ID, Available, Silent, DutyAt, Route,

@@ -272,8 +272,12 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	if diff := gocmp.Diff(ref.near(at, f, offset, limit, keep), x.Near(at, f, offset, limit, keep)); diff != "" {
 		t.Fatalf("Near(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 	}
-	if got, want := x.Located(f), len(ref.near(at, f, 0, math.MaxInt, nil)); got != want {
-		t.Fatalf("Located(%v) = %d, want %d", f, got, want)
+	page, more := x.Page(at, f, offset, limit)
+	if diff := gocmp.Diff(ref.near(at, f, offset, limit, nil), page); diff != "" {
+		t.Fatalf("Page(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
+	}
+	if all := len(ref.near(at, f, 0, math.MaxInt, nil)); more != (all > offset && all-offset > limit) {
+		t.Fatalf("Page(%v, offset %d, limit %d) says %v of more, of %d", at, offset, limit, more, all)
 	}
 
 	o := tracking.Offer{

@@ -30,16 +30,31 @@ type Filter struct {
 // under the index's lock, perhaps more than once for a driver, and must not call the index. An
 // offset beyond the end costs nothing.
 func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(tracking.DriverID) bool) []Hit {
+	q := near(at, f, offset, limit)
+	if keep != nil {
+		q.keep = func(e *Entry) bool { return keep(e.id) }
+	}
+	x.rlock()
+	defer x.mu.RUnlock()
+	return x.answer(q)
+}
+
+// Page is Near without keep, and tells whether there were more at that moment.
+func (x *Index) Page(at tracking.LngLat, f Filter, offset, limit int) (page []Hit, more bool) {
+	q := near(at, f, offset, limit)
+	x.rlock()
+	defer x.mu.RUnlock()
+	return x.answer(q), x.total(q)-q.offset > limit
+}
+
+func near(at tracking.LngLat, f Filter, offset, limit int) query {
 	q := query{at: at, first: offDuty, last: numTrees - 1, offset: max(offset, 0), limit: limit}
 	if f.Available != nil && *f.Available {
 		q.first = silent
 	} else if f.Available != nil {
 		q.last = offDuty
 	}
-	if keep != nil {
-		q.keep = func(e *Entry) bool { return keep(e.id) }
-	}
-	return x.search(q)
+	return q
 }
 
 // Offers lists the drivers that tracking.DriverReader.Offers promises, but for the rows: candidates
@@ -113,19 +128,17 @@ const (
 	largeScratch = 8 * fewEnough // candidates; what a query with more has used is not kept
 )
 
-// search answers q.
-func (x *Index) search(q query) []Hit {
-	x.rlock()
-	defer x.mu.RUnlock()
-	return x.answer(q)
+// total is how many drivers with a position are in the trees that q asks. The lock is held.
+func (x *Index) total(q query) (n int) {
+	for i := q.first; i <= q.last; i++ {
+		n += x.trees[i].len
+	}
+	return n
 }
 
 // answer answers q. The lock is held.
 func (x *Index) answer(q query) []Hit {
-	total := 0
-	for i := q.first; i <= q.last; i++ {
-		total += x.trees[i].len
-	}
+	total := x.total(q)
 	if q.limit <= 0 || q.offset >= total {
 		return nil
 	}
