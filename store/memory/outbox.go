@@ -259,8 +259,17 @@ func (b *box) queueOf(s *subject) *queue {
 	if s.queues == nil {
 		s.queues = s.only[:0]
 	}
-	s.queues = append(s.queues, q)
+	if s.queues = append(s.queues, q); len(s.queues) > 1 {
+		s.only[0] = nil // let go of it: they are elsewhere
+	}
 	return q
+}
+
+// insert makes d the i-th event. The queue is in no heap, or it is not the first.
+func (q *queue) insert(i int, d *delivery) {
+	if q.events = slices.Insert(q.events, i, d); len(q.events) > 1 {
+		q.only[0] = nil // as above
+	}
 }
 
 // add appends events to the queues of their subjects, all in one step. The application is locked.
@@ -269,7 +278,7 @@ func (o *outbox) add(a *application, events []*eventRow) {
 	b.mu.Lock()
 	for _, r := range events {
 		q := b.queueOf(r.subject)
-		q.events = append(q.events, r.in(o))
+		q.insert(len(q.events), r.in(o))
 		if len(q.events) == 1 { // else what it is ordered by stays as it is
 			b.put(q, r.recorded)
 		}
@@ -473,7 +482,7 @@ func (a *application) finishOne(q *queue, own *delivery, d tracking.Delivery) {
 	if own.state == dead && d.State == tracking.DeliveryReleased {
 		own.attempts, own.retryAt = 0, 0
 		at, _ := slices.BinarySearchFunc(q.events, own, (*delivery).compare)
-		q.events = slices.Insert(q.events, at, own)
+		q.insert(at, own)
 		a.events.settle(own, pending)
 		return
 	}

@@ -296,7 +296,7 @@ func (s *Store) restoreEvent(a *application, v tracking.EventRow) {
 			a.events.settle(d, dead)
 		} else {
 			q := b.queueOf(r.subject)
-			q.events = append(q.events, d)
+			q.insert(len(q.events), d)
 			if len(q.events) == 1 {
 				b.put(q, 0)
 			}

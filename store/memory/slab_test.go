@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -159,4 +161,50 @@ func TestARowIsUsedAgain(t *testing.T) {
 	if p, err := s.Purge(ctx, before); err != nil || p.Fixes != 2 {
 		t.Errorf("%d fixes were purged, %v, want 2", p.Fixes, err)
 	}
+}
+
+// What is undelivered of a subject keeps nothing of what has been delivered of it.
+func TestNothingDeliveredIsKept(t *testing.T) {
+	ctx, s := t.Context(), New()
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	outboxes := []string{"x", "y"}
+	add := func(id string) *eventRow {
+		if _, err := s.Commit(ctx, "a", &tracking.Changeset{
+			Events:  []tracking.Event{{ID: id, Subject: tracking.Subject{Kind: tracking.KindTask, ID: "t"}, RecordedAt: at}},
+			Deliver: outboxes,
+		}); err != nil {
+			t.Fatal(err)
+		}
+		return s.application("a").events.row(id)
+	}
+	finish := func(id string) {
+		for _, o := range outboxes {
+			if _, err := s.LeaseEvents(ctx, tracking.Lease{Outbox: o, Owner: "o", Now: at, For: time.Hour, Limit: 1}); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.FinishEvents(ctx, []tracking.Delivery{
+				{App: "a", Outbox: o, EventID: id, Owner: "o", State: tracking.DeliveryDone, Now: at},
+			}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	first := weak.Make(add("1"))
+	add("2")
+	sub := s.application("a").events.row("2").subject
+	queue := weak.Make(sub.queues[0])
+	finish("1")
+	if p, err := s.Purge(ctx, tracking.Before{Events: at.Add(time.Hour), Limit: 10}); err != nil || p.Events != 1 {
+		t.Fatalf("%d events are purged, %v", p.Events, err)
+	}
+	runtime.GC()
+	if first.Value() != nil {
+		t.Error("an event that is gone is held")
+	}
+	finish("2")
+	runtime.GC()
+	if queue.Value() != nil {
+		t.Error("a queue that is over is held")
+	}
+	runtime.KeepAlive(s)
 }
