@@ -3,6 +3,7 @@ package memory
 import (
 	"container/heap"
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -66,6 +67,7 @@ func (a *application) purgeErased(limit int, p *tracking.Purged) {
 		a.erased[len(a.erased)-1] = nil
 		a.erased = a.erased[:len(a.erased)-1]
 		a.drivers.rows.drop(r.no)
+		a.aging.tidy(&a.drivers)
 	}
 }
 
@@ -113,6 +115,19 @@ func (q *agingQueue) note(r *driverRow, was int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	heap.Push(&q.heap, agingEntry{r.no, uint32(oldest), uint32(oldest >> 32)})
+}
+
+// tidy drops what counts no more when that is most of it: where fixes are kept for ever nobody pops it.
+// The application is locked exclusively.
+func (q *agingQueue) tidy(x *drivers) {
+	if len(q.heap) <= 2*x.all.len()+slabChunk {
+		return
+	}
+	q.heap = slices.DeleteFunc(q.heap, func(e agingEntry) bool {
+		r := x.rows.at(e.row)
+		return r.kept == "" || r.log.oldest() != e.at()
+	})
+	heap.Init(&q.heap)
 }
 
 // pop takes out the driver with the oldest fix, if that is before t.

@@ -208,3 +208,36 @@ func TestNothingDeliveredIsKept(t *testing.T) {
 	}
 	runtime.KeepAlive(s)
 }
+
+// Drivers who come and go leave nothing that grows, though fixes are kept for ever.
+func TestNothingGrows(t *testing.T) {
+	ctx, s := t.Context(), New()
+	at := time.UnixMilli(1_700_000_000_000).UTC()
+	for i := range 1000 {
+		at := at.Add(time.Duration(i) * time.Second)
+		w, err := s.Commit(ctx, "a", &tracking.Changeset{
+			Drivers: []tracking.Driver{{ID: "d", CreatedAt: at, Properties: map[string]string{"k": at.String()}}},
+			Fixes:   []tracking.FixBatch{{DriverID: "d", SeenAt: at, Fixes: []tracking.Fix{{Time: at, Trusted: true}}}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Commit(ctx, "a", &tracking.Changeset{
+			DeleteDrivers: []tracking.Driver{{ID: "d", Version: w.Drivers[0].Version}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if p, err := s.Purge(ctx, tracking.Before{Limit: 10}); err != nil || p.Fixes != 1 {
+			t.Fatalf("%d fixes are purged, %v", p.Fixes, err)
+		}
+	}
+	a := s.application("a")
+	for what, n := range map[string]int{
+		"rows": int(a.drivers.rows.used), "entries of those whose fixes age": len(a.aging.heap), "erased": len(a.erased),
+		"codes": a.drivers.byID.by.n, "properties": len(a.drivers.byProperty),
+	} {
+		if n > 100 {
+			t.Errorf("there are %d %s", n, what)
+		}
+	}
+}
