@@ -68,8 +68,8 @@ func (t *tree) check(kind uint8) (drivers int, err error) {
 		lows, highs := [2]vector{low, low}, [2]vector{high, high}
 		lows[0][n.axis], highs[0][n.axis] = n.low[0], n.low[1]
 		lows[1][n.axis], highs[1][n.axis] = n.high[0], n.high[1]
-		if n.low[1] >= n.high[0] {
-			return fmt.Errorf("the parts of node %d overlap: %v, %v", l, n.low, n.high)
+		if n.low[1] >= n.cut || n.cut > n.high[0] {
+			return fmt.Errorf("the parts of node %d overlap: %v, %d, %v", l, n.low, n.cut, n.high)
 		}
 		return cmp.Or(part(n.parts[0], lows[0], highs[0]), part(n.parts[1], lows[1], highs[1]))
 	}

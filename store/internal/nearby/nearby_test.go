@@ -485,6 +485,30 @@ func TestAmongCrowds(t *testing.T) {
 	}
 }
 
+// Who comes nearer and nearer to a crowd, from any side, shares a page with those who did before.
+func TestTowardsCrowd(t *testing.T) {
+	for _, side := range []tracking.LngLat{{Lng: 1}, {Lng: -1}, {Lat: 1}, {Lat: -1}, {Lng: 1, Lat: 1}} {
+		var x nearby.Index
+		put := func(i int, away float64) {
+			x.Put(tracking.Driver{ID: driverID(i), Available: true, Position: tracking.Position{
+				Fix: tracking.Fix{LngLat: tracking.LngLat{Lng: 13 + away*side.Lng, Lat: 52 + away*side.Lat}, Time: epoch},
+			}})
+		}
+		for i := range 60 {
+			put(i, 0)
+		}
+		for i := range 40 {
+			put(60+i, math.Pow(0.7, float64(i)))
+		}
+		if got := x.Pages(); got > 8 {
+			t.Errorf("from %v: %d pages, want one of the crowd, and one or two on each axis", side, got)
+		}
+		if err := x.Check(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // However drivers come, always farther along a road too, the way to none of them is long.
 func TestComeInOrder(t *testing.T) {
 	const n = 40_000

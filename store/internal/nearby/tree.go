@@ -26,13 +26,13 @@ type tree struct {
 // link leads to a node, or to a page if it is negative: then its complement is the number.
 type link int32
 
-// node cuts a part of space in two, where the coordinate on an axis is less than high[0], and where it
-// is not. All drivers are from low[0] to low[1] or from high[0] to high[1], so that who asks from
-// outside knows how far they are.
+// node cuts a part of space in two, where the coordinate on an axis is less than cut, and where it is
+// not. All drivers are from low[0] to low[1] or from high[0] to high[1], so that who asks from outside
+// knows how far they are.
 type node struct {
 	low, high [2]int32
 	parts     [2]link
-	axis      int32
+	axis, cut int32
 }
 
 // page is drivers who are near each other, or the many of one spot. It is alone in its part of space.
@@ -77,7 +77,7 @@ func (v *vector) square(o *vector) int64 {
 }
 
 func (n *node) side(v *vector) int {
-	if v[n.axis] < n.high[0] {
+	if v[n.axis] < n.cut {
 		return 0
 	}
 	return 1
@@ -92,11 +92,11 @@ func (t *tree) enter(v *vector) *page {
 	l := t.root
 	for l >= 0 {
 		n := &t.nodes[l]
-		if c := v[n.axis]; c < n.high[0] {
+		if c := v[n.axis]; c < n.cut {
 			n.low[0], n.low[1] = min(n.low[0], c), max(n.low[1], c)
 			l = n.parts[0]
 		} else {
-			n.high[1] = max(n.high[1], c)
+			n.high[0], n.high[1] = min(n.high[0], c), max(n.high[1], c)
 			l = n.parts[1]
 		}
 	}
@@ -123,7 +123,13 @@ func (t *tree) end(way []link, p *page) *link {
 	return &n.parts[n.side(&p.low)]
 }
 
+// newNode makes a node of all but where it cuts. Who comes into the gap between its parts belongs to the
+// lower one, unless that is a spot, beside which he would need a page of his own.
 func (t *tree) newNode(n node) link {
+	n.cut = n.high[0]
+	if l := n.parts[0]; l < 0 && t.pages[^l].spot != nil {
+		n.cut = n.low[1] + 1
+	}
 	if last := len(t.freeNodes) - 1; last >= 0 {
 		l := t.freeNodes[last]
 		t.freeNodes = t.freeNodes[:last]
