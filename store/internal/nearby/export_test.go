@@ -125,6 +125,21 @@ func (x *Index) Pages() (n int) {
 	return n
 }
 
+// About is in how many pages somebody may be within so many metres of a place.
+func (x *Index) About(at tracking.LngLat, metres float64) (n int) {
+	x.lock()
+	defer x.mu.Unlock()
+	s := search{from: vectorOf([2]float64{at.Lng, at.Lat}), bound: straight(metres)}
+	for i := range x.trees {
+		for _, p := range x.trees[i].pages {
+			if p != nil && !s.beyond(p) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
 // Longest is the longest way from the root of a tree to a page of it.
 func (x *Index) Longest() (most int) {
 	x.lock()

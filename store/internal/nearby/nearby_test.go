@@ -509,6 +509,34 @@ func TestTowardsCrowd(t *testing.T) {
 	}
 }
 
+// When all who were on a road have left it, the pages are no longer slices of the road.
+func TestLeaveTheRoad(t *testing.T) {
+	const n = 50_000
+	r := rand.New(rand.NewPCG(17, 18))
+	var x nearby.Index
+	at := make([]tracking.LngLat, n)
+	for i, j := range r.Perm(n) {
+		at[i].Lng = float64(j)/n*5 - 2.5
+		x.Put(tracking.Driver{
+			ID: driverID(i), Available: true, Position: tracking.Position{Fix: tracking.Fix{LngLat: at[i], Time: epoch}},
+		})
+	}
+	for i := range n {
+		at[i].Lat = r.Float64()*2 - 1
+		x.Move(driverID(i), tracking.Position{Fix: tracking.Fix{LngLat: at[i], Time: epoch}})
+	}
+	if err := x.Check(); err != nil {
+		t.Error(err)
+	}
+	pages := 0
+	for i := range 100 {
+		pages += x.About(at[i], 4000)
+	}
+	if pages > 800 {
+		t.Errorf("%d pages are within 4 km of 100 places, want 800 at most", pages)
+	}
+}
+
 // However drivers come, always farther along a road too, the way to none of them is long.
 func TestComeInOrder(t *testing.T) {
 	const n = 40_000

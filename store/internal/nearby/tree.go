@@ -42,7 +42,8 @@ type page struct {
 	spot      *spot  // instead of what follows n
 	n         int32  // drivers
 	number    link   // the tree's own for it
-	left      int32  // so many went since it was last measured
+	width     int32  // on the widest axis, when it was last measured
+	left      int32  // so many went, or made it larger, since it was last measured
 	at        [pageSize]vector
 	drivers   [pageSize]*Entry
 }
@@ -51,6 +52,7 @@ const (
 	pageSize = 48               // with so many a page is divided
 	built    = pageSize * 3 / 4 // and so many it has at most when its part of the tree is built anew
 	sparse   = pageSize / 8     // and with so few left it is given up
+	stirred  = pageSize / 8     // after so many changes of its size one that is twice as wide is looked at
 )
 
 // vector is a place as a point of a sphere. The straight line between two of them orders places by
@@ -223,6 +225,13 @@ func (p *page) measure() {
 	for i := range p.at[:p.n] {
 		p.stretch(&p.at[i])
 	}
+	p.width = p.widest()
+}
+
+// widest is how wide a page is on its widest axis.
+func (p *page) widest() int32 {
+	axis := widest(&p.low, &p.high)
+	return p.high[axis] - p.low[axis]
 }
 
 // remove takes e out of the tree.
@@ -268,15 +277,21 @@ func (t *tree) giveUp(p *page) {
 
 // move takes e to another place.
 func (t *tree) move(e *Entry, at [2]float64) {
-	v, p := vectorOf(at), e.page
-	if p.spot == nil && (p.holds(&v) || t.enter(&v) == p) {
+	switch v, p := vectorOf(at), e.page; {
+	case p.spot == nil && p.holds(&v):
+		p.at[e.slot], e.at = v, at
+	case p.spot == nil && t.enter(&v) == p:
 		p.stretch(&v)
 		p.at[e.slot], e.at = v, at
-		return
+		if p.left++; p.left >= stirred && p.widest()/2 > p.width {
+			p.measure()
+			t.reshape(p)
+		}
+	default:
+		t.remove(e)
+		e.at = at
+		t.add(e)
 	}
-	t.remove(e)
-	e.at = at
-	t.add(e)
 }
 
 // slot is a driver in a page, or all of a spot.
@@ -309,6 +324,8 @@ func (t *tree) divide(p *page) {
 	for _, s := range slots[at:] {
 		q.put(s.at, s.driver)
 	}
+	p.measure()
+	q.measure()
 	t.cut(p, axis, p, q)
 }
 
@@ -364,22 +381,65 @@ func (t *tree) balance(way []link, p *page) {
 	size, i := 1, len(way)-1
 	for ; i > 0; i-- {
 		n := &t.nodes[way[i]]
-		size += t.size(n.parts[1-n.side(&p.low)])
+		size += t.size(n.parts[1-n.side(&p.low)], math.MaxInt)
 		if len(way)-i > 3*bits.Len(uint(size))/2+2 {
 			break
 		}
 	}
-	slots := t.takeApart(way[i], nil)
-	l := t.build(slots)
-	*t.end(way[:i], p) = l
+	t.renew(way[:i+1], p)
 }
 
-// size is how many pages are behind a link.
-func (t *tree) size(l link) int {
-	if l < 0 {
+// renew builds the part of the tree anew that is at the end of a way to p.
+func (t *tree) renew(way []link, p *page) {
+	last := len(way) - 1
+	l := t.build(t.takeApart(way[last], nil))
+	*t.end(way[:last], p) = l
+}
+
+// size is how many pages are behind a link, or, if they are more than that, at least most.
+func (t *tree) size(l link, most int) int {
+	if l < 0 || most <= 1 {
 		return 1
 	}
-	return t.size(t.nodes[l].parts[0]) + t.size(t.nodes[l].parts[1])
+	n := t.size(t.nodes[l].parts[0], most)
+	if n < most {
+		n += t.size(t.nodes[l].parts[1], most-n)
+	}
+	return n
+}
+
+// reshape builds the few dozen pages about p anew if p reaches through most of what they take up, where
+// they are longest: as when all who were on a road have left it for the land on both sides.
+func (t *tree) reshape(p *page) {
+	way, size := t.wayTo(p), 1
+	i := len(way)
+	for ; i > 0; i-- {
+		n := &t.nodes[way[i-1]]
+		if size += t.size(n.parts[1-n.side(&p.low)], pageSize); size > pageSize {
+			break
+		}
+	}
+	if i == len(way) {
+		return
+	}
+	low, high := p.low, p.high
+	t.bounds(way[i], &low, &high)
+	if axis := widest(&low, &high); p.high[axis]-p.low[axis] > (high[axis]-low[axis])/2 {
+		t.renew(way[:i+1], p)
+	}
+}
+
+// bounds makes low and high take in the pages behind a link.
+func (t *tree) bounds(l link, low, high *vector) {
+	if l >= 0 {
+		t.bounds(t.nodes[l].parts[0], low, high)
+		t.bounds(t.nodes[l].parts[1], low, high)
+		return
+	}
+	p := t.pages[^l]
+	for axis := range low {
+		low[axis], high[axis] = min(low[axis], p.low[axis]), max(high[axis], p.high[axis])
+	}
 }
 
 // takeApart adds to slots what is behind a link, of which the spots alone stay.
@@ -421,6 +481,7 @@ func (t *tree) build(slots []slot) link {
 		for _, s := range slots {
 			p.put(s.at, s.driver)
 		}
+		p.measure()
 		return p.number
 	}
 	axis := widest(&low, &high)
