@@ -98,11 +98,10 @@ func TestBoundsAreWalkedTo(t *testing.T) {
 	closeStore(t, open(t, path, nil))
 	db := raw(t, path)
 	const latest, longest = 3, 4 // parameters of what is due: what a retry and a lease can be
-	if got, want := seeks(t, db, sqlite.Lookups()["LeaseEvents due"]), []int{0, latest, longest}; !slices.Equal(got, want) {
-		t.Errorf("what is due is looked for from parameters %d on, want %d", got, want)
-	}
-	if got, want := seeks(t, db, sqlite.Lookups()["LeaseEvents late"]), []int{latest}; !slices.Equal(got, want) {
-		t.Errorf("retries that are too late are looked for from parameters %d on, want %d", got, want)
+	for name, want := range map[string][]int{"LeaseEvents due": {0, latest, longest}, "LeaseEvents late": {latest}} {
+		if got := seeks(t, db, sqlite.Lookups()[name]); !slices.Equal(got, want) {
+			t.Errorf("%s begins at parameters %d, want %d", name, got, want)
+		}
 	}
 
 	page := tracking.Page{Number: 1, Limit: 10}
@@ -151,12 +150,19 @@ func TestMarkIsCloser(t *testing.T) {
 				for _, seq := range []int64{6, 7, 8} {
 					behind := task < mark || task == mark && seq < 7
 					within := bound < 0 || task < bound
-					if one := sqlite.MarkIsCloser(created) && behind || !sqlite.MarkIsCloser(created) && within; one != (behind && within) {
+					one := within
+					if sqlite.MarkIsCloser(created) {
+						one = behind
+					}
+					if one != (behind && within) {
 						t.Errorf("created at %d, number %d: %t by one of mark %d and bound %d", task, seq, one, mark, bound)
 					}
 					behind = task > mark || task == mark && seq > 7
 					within = bound < 0 || task >= bound
-					if one := sqlite.MarkIsCloser(window) && behind || !sqlite.MarkIsCloser(window) && within; one != (behind && within) {
+					if one = within; sqlite.MarkIsCloser(window) {
+						one = behind
+					}
+					if one != (behind && within) {
 						t.Errorf("window at %d, number %d: %t by one of mark %d and bound %d", task, seq, one, mark, bound)
 					}
 				}
