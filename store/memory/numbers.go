@@ -90,7 +90,7 @@ func (x *numbers) at(code uint64) (n *uint32, fresh bool) {
 // grow makes room in the part of a spread.
 func (x *numbers) grow(p *numbersPart, spread uint64) {
 	if len(p.slots) < manySlots || p.bits == mostBits {
-		p.fill(p.slots, 2*len(p.slots))
+		p.double()
 		return
 	}
 	if p.bits == x.bits {
@@ -100,35 +100,39 @@ func (x *numbers) grow(p *numbersPart, spread uint64) {
 		}
 		x.parts, x.bits = twice, x.bits+1
 	}
-	var halves [2][]numbersSlot
-	for _, slot := range p.slots {
-		if slot.taken {
-			half := spreadBit(slot.code, p.bits)
-			halves[half] = append(halves[half], slot)
-		}
-	}
+	var halves [2]*numbersPart
 	each := len(x.parts) >> p.bits // so many places have this part
 	first := int(spread>>(64-x.bits)) / each * each
-	for half, slots := range halves {
-		next := &numbersPart{bits: p.bits + 1}
-		next.fill(slots, manySlots)
+	for half := range halves {
+		halves[half] = &numbersPart{bits: p.bits + 1, slots: make([]numbersSlot, manySlots)}
 		for i := range each / 2 {
-			x.parts[first+half*each/2+i] = next
+			x.parts[first+half*each/2+i] = halves[half]
+		}
+	}
+	for _, slot := range p.slots {
+		if slot.taken {
+			halves[spreadBit(slot.code, p.bits)].put(slot)
 		}
 	}
 }
 
 func spreadBit(code uint64, bit int) int { return int(spread(code)>>(63-bit)) & 1 }
 
-// fill makes the part so many slots, with what is taken of these.
-func (p *numbersPart) fill(from []numbersSlot, slots int) {
-	p.slots, p.n = make([]numbersSlot, slots), 0
-	for _, slot := range from {
+// double makes room for twice as many.
+func (p *numbersPart) double() {
+	slots := p.slots
+	p.slots, p.n = make([]numbersSlot, 2*len(slots)), 0
+	for _, slot := range slots {
 		if slot.taken {
-			p.slots[p.find(slot.code, spread(slot.code))] = slot
-			p.n++
+			p.put(slot)
 		}
 	}
+}
+
+// put puts in a slot, whose code is not there.
+func (p *numbersPart) put(slot numbersSlot) {
+	p.slots[p.find(slot.code, spread(slot.code))] = slot
+	p.n++
 }
 
 // drop lets go of a code.
