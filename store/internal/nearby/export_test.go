@@ -140,6 +140,16 @@ func (x *Index) About(at tracking.LngLat, metres float64) (n int) {
 	return n
 }
 
+// Renewed is about how many nodes at most were built anew at once, and a half more.
+func (x *Index) Renewed() (most int) {
+	x.lock()
+	defer x.mu.Unlock()
+	for i := range x.trees {
+		most = max(most, cap(x.trees[i].freeNodes))
+	}
+	return most
+}
+
 // Longest is the longest way from the root of a tree to a page of it.
 func (x *Index) Longest() (most int) {
 	x.lock()

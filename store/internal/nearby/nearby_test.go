@@ -509,6 +509,23 @@ func TestTowardsCrowd(t *testing.T) {
 	}
 }
 
+// Nobody waits while much of a tree is built anew, and the ways are hardly longer for it.
+func TestBuiltAnewInParts(t *testing.T) {
+	const n = 250_000
+	var x nearby.Index
+	for i := range n {
+		x.Put(tracking.Driver{ID: driverID(i), Available: true, Position: tracking.Position{
+			Fix: tracking.Fix{LngLat: tracking.LngLat{Lng: float64(i)/n*340 - 170, Lat: 30}, Time: epoch},
+		}})
+	}
+	if got := x.Renewed(); got < 200 || got > 1500 {
+		t.Errorf("up to %d nodes were built anew at once", got)
+	}
+	if got, pages := x.Longest(), x.Pages(); got > 2*bits.Len(uint(pages))+4+pages/250 {
+		t.Errorf("the way to one of %d pages is %d nodes long", pages, got)
+	}
+}
+
 // When all who were on a road have left it, the pages are no longer slices of the road.
 func TestLeaveTheRoad(t *testing.T) {
 	const n = 50_000

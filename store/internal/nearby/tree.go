@@ -52,6 +52,7 @@ const (
 	pageSize = 48               // with so many a page is divided
 	built    = pageSize * 3 / 4 // and so many it has at most when its part of the tree is built anew
 	sparse   = pageSize / 8     // and with so few left it is given up
+	renewed  = 512              // pages; a part of a tree with more is not built anew
 	stirred  = pageSize / 8     // after so many changes of its size one that is twice as wide is looked at
 )
 
@@ -376,17 +377,19 @@ func (t *tree) cut(p *page, axis int, low, high *page) {
 
 // balance builds a part of the tree anew, because the way to p has become twice as long as it need be:
 // whoever comes always at the same side, as who drives on a road to nowhere, lets the way grow with
-// each page. It is the smallest part in which the way is much too long.
+// each page. It is the smallest part in which the way is much too long, and none so large that others
+// would wait for it: a way of a few hundred nodes costs less.
 func (t *tree) balance(way []link, p *page) {
-	size, i := 1, len(way)-1
-	for ; i > 0; i-- {
+	for i, size := len(way)-1, 1; i >= 0; i-- {
 		n := &t.nodes[way[i]]
-		size += t.size(n.parts[1-n.side(&p.low)], math.MaxInt)
+		if size += t.size(n.parts[1-n.side(&p.low)], renewed); size > renewed {
+			return
+		}
 		if len(way)-i > 3*bits.Len(uint(size))/2+2 {
-			break
+			t.renew(way[:i+1], p)
+			return
 		}
 	}
-	t.renew(way[:i+1], p)
 }
 
 // renew builds the part of the tree anew that is at the end of a way to p.
