@@ -545,11 +545,11 @@ const EarthRadius = 6371008.8
 func Distance(a, b LngLat) float64 {
 	const rad = math.Pi / 180
 	sy := math.Sin((b.Lat - a.Lat) * rad / 2)
-	h := sy * sy
+	h := float64(sy * sy) // rounded, lest a processor that multiplies and adds at once makes another last bit
 	// the cosine of 90° comes out as 6e-17, and would let the longitude in
 	if math.Abs(a.Lat) != 90 && math.Abs(b.Lat) != 90 {
 		sx := math.Sin(between(a.Lng, b.Lng) * rad / 2)
-		h += math.Cos(a.Lat*rad) * math.Cos(b.Lat*rad) * sx * sx
+		h += float64(math.Cos(a.Lat*rad) * math.Cos(b.Lat*rad) * sx * sx)
 	}
 	return 2 * EarthRadius * math.Asin(math.Min(1, math.Sqrt(h)))
 }

@@ -584,10 +584,10 @@ const rad = math.Pi / 180
 // processor is at work at more than one of them: so it takes half as long.
 func (s *search) haversine(p tracking.LngLat) float64 {
 	sy := math.Sin((p.Lat - s.at.Lat) * rad / 2)
-	h := sy * sy
+	h := float64(sy * sy)
 	if math.Abs(s.at.Lat) != 90 && math.Abs(p.Lat) != 90 {
 		sx := math.Sin(between(s.at.Lng, p.Lng) * rad / 2)
-		h += s.cos * math.Cos(p.Lat*rad) * sx * sx
+		h += float64(s.cos * math.Cos(p.Lat*rad) * sx * sx)
 	}
 	return h
 }
