@@ -3,7 +3,6 @@ package memory
 import (
 	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -369,27 +368,13 @@ func (a *application) nearWith(f tracking.DriverFilter, skip, limit int) []nearb
 				return matches(a.drivers.row(id), f)
 			})
 	}
-	var hits []nearby.Hit
-	c := source.start(0)
-	for n, ok := c.next(); ok; n, ok = c.next() {
-		r := a.drivers.rows.at(n)
-		if !matches(r, f) {
-			continue
-		}
-		mu := a.lock(r)
-		mu.Lock()
-		located := r.moved.located()
-		at, _ := a.nearby.Last(&r.Entry)
-		mu.Unlock()
-		if located {
-			hits = append(hits, nearby.Hit{Entry: &r.Entry, ID: r.ID(), Distance: tracking.Distance(*f.Near, at), At: at})
+	few := make([]*nearby.Entry, 0, some)
+	for n := range walk(source) {
+		if r := a.drivers.rows.at(n); matches(r, f) {
+			few = append(few, &r.Entry)
 		}
 	}
-	slices.SortFunc(hits, func(a, b nearby.Hit) int {
-		return cmp.Or(cmp.Compare(a.Distance, b.Distance), strings.Compare(string(a.ID), string(b.ID)))
-	})
-	hits = hits[min(skip, len(hits)):]
-	return hits[:min(limit, len(hits))]
+	return a.nearby.Among(few, *f.Near, skip, limit)
 }
 
 // Offers implements [tracking.DriverReader].

@@ -2,6 +2,7 @@ package memory_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"sync"
@@ -175,6 +176,59 @@ func TestMoreFitsPage(t *testing.T) {
 		})
 		if err != nil || len(list) != 1 || more != (list[0].ID == "near") {
 			t.Fatalf("%d drivers, with more: %v, %v", len(list), more, err)
+		}
+	}
+}
+
+// The nearest of the few who have a property are those of one moment: here the first is always nearer
+// than the last, though each comes nearer in turn.
+func TestNearestOfFewAreOfOneMoment(t *testing.T) {
+	s := memory.New()
+	defer s.Close()
+	const few, others = 100, 6000
+	var cs tracking.Changeset
+	for i := range few + others {
+		d := tracking.Driver{ID: tracking.DriverID(fmt.Sprintf("%04d", i)), CreatedAt: epoch}
+		if i < few {
+			d.Properties = map[string]string{"few": "yes"}
+		}
+		cs.Drivers = append(cs.Drivers, d)
+	}
+	commit(t, s, &cs)
+	seq := 0
+	record := func(i int, lng float64) {
+		seq++
+		if _, err := s.RecordFixes(context.Background(), app, tracking.FixBatch{
+			DriverID: cs.Drivers[i].ID, SeenAt: epoch, Fixes: []tracking.Fix{{
+				LngLat: tracking.LngLat{Lng: lng}, Time: epoch.Add(time.Duration(seq) * time.Second), Trusted: true,
+			}},
+		}); err != nil {
+			t.Error(err)
+		}
+	}
+	for i := range few {
+		record(i, 50)
+	}
+	const first, last = 0, few - 1
+	record(first, 5)
+	var over atomic.Bool
+	var movers sync.WaitGroup
+	defer movers.Wait()
+	movers.Go(func() {
+		defer over.Store(true)
+		for range 5000 {
+			record(first, 1)
+			record(last, 3)
+			record(last, 50)
+			record(first, 5)
+		}
+	})
+	for !over.Load() {
+		list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{
+			Near: &tracking.LngLat{}, Properties: map[string]string{"few": "yes"}, Page: tracking.Page{Limit: 1},
+		})
+		if err != nil || len(list) != 1 || list[0].ID != cs.Drivers[first].ID {
+			t.Fatalf("found %d, %v: %v, who is at %v", len(list), err, list[0].ID, list[0].Position.Fix.LngLat)
 		}
 	}
 }

@@ -543,8 +543,6 @@ const (
 // tailAfterOne is the Tail after a first fix: as most have none, and few another one.
 const tailAfterOne = "1"
 
-func (p *packedPosition) located() bool { return p.has&hasFix != 0 }
-
 // put makes it v, whose place and last sign of life are in the index. The log is the same row's.
 func (p *packedPosition) put(v *tracking.Position, l *fixLog) {
 	n := packedPosition{

@@ -164,6 +164,16 @@ func (x *Index) Longest() (most int) {
 	return most
 }
 
+// Entries are those of the drivers for whom keep is true.
+func (x *Index) Entries(keep func(tracking.DriverID) bool) (list []*Entry) {
+	for id, e := range x.drivers {
+		if keep(id) {
+			list = append(list, e)
+		}
+	}
+	return list
+}
+
 // Distance is the distance between two places as a search computes it.
 func Distance(a, b tracking.LngLat) float64 {
 	s := search{query: query{at: a}, cos: math.Cos(a.Lat * rad)}

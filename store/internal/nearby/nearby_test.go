@@ -272,6 +272,12 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	if diff := gocmp.Diff(ref.near(at, f, offset, limit, keep), x.Near(at, f, offset, limit, keep)); diff != "" {
 		t.Fatalf("Near(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 	}
+	if keep != nil {
+		got := x.Among(x.Entries(keep), at, offset, limit)
+		if diff := gocmp.Diff(ref.near(at, nearby.Filter{}, offset, limit, keep), got); diff != "" {
+			t.Fatalf("Among(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
+		}
+	}
 	page, more := x.Page(at, f, offset, limit)
 	if diff := gocmp.Diff(ref.near(at, f, offset, limit, nil), page); diff != "" {
 		t.Fatalf("Page(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)

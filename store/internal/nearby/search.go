@@ -47,6 +47,18 @@ func (x *Index) Page(at tracking.LngLat, f Filter, offset, limit int) (page []Hi
 	return x.answer(q), x.total(q)-q.offset > limit
 }
 
+// Among is Near without keep, of those entries alone that have a position.
+func (x *Index) Among(entries []*Entry, at tracking.LngLat, offset, limit int) []Hit {
+	if len(entries) == 0 {
+		return nil
+	}
+	q := near(at, Filter{}, offset, limit)
+	q.among = entries
+	x.rlock()
+	defer x.mu.RUnlock()
+	return x.answer(q)
+}
+
 func near(at tracking.LngLat, f Filter, offset, limit int) query {
 	q := query{at: at, first: offDuty, last: numTrees - 1, offset: max(offset, 0), limit: limit}
 	if f.Available != nil && *f.Available {
@@ -462,7 +474,7 @@ func (s *search) beyond(p *page) bool {
 // scanAmong finds the k nearest of those that count.
 func (s *search) scanAmong() {
 	for _, e := range s.among {
-		if tree := int(e.tree); s.first <= tree && tree <= s.last {
+		if tree := int(e.tree); s.first <= tree && tree <= s.last && e.located() {
 			v := vectorOf(e.at)
 			if square := v.square(&s.from); square <= s.bound {
 				s.add(candidate{square, e, false})
