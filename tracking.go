@@ -1276,7 +1276,8 @@ type Store interface {
 	EventReader
 
 	// Commit applies cs, all or nothing, and returns what it has given to the rows. See [Changeset].
-	// A nil error means that it is durable.
+	// A nil error means that it is durable. When it has returned, cs is the caller's again, who uses its
+	// memory for the next: who wants to keep some of it keeps a copy.
 	//
 	// It returns a *ConflictError when a row is not at the version that cs names or when a unique
 	// value is taken; then nothing is changed. When ctx ends during the call, either all of cs is
