@@ -218,14 +218,7 @@ func newSlowClient(t *testing.T) *slowClient {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inv, err := svc.InviteDriver(t.Context(), tracking.NewInvite{DriverID: "ravi"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	joined, err := svc.Join(t.Context(), tracking.JoinRequest{Token: inv.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	joined := join(t, svc, "ravi")
 	task, err := svc.CreateTask(t.Context(), tracking.NewTask{
 		Type: tracking.TypeDrop, Drop: &tracking.Place{Address: "12 River Street"},
 	})

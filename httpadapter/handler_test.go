@@ -25,6 +25,20 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
+// join invites a driver, who joins.
+func join(t testing.TB, svc *tracking.Service, id tracking.DriverID) tracking.Joined {
+	t.Helper()
+	inv, err := svc.InviteDriver(t.Context(), tracking.NewInvite{DriverID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	joined, err := svc.Join(t.Context(), tracking.JoinRequest{Token: inv.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return joined
+}
+
 func loggerTo(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 func newHTTPServer(t *testing.T, h http.Handler) (url string) {

@@ -57,14 +57,7 @@ func TestPhonesKeepWhatIsNotCommitted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			inv, err := svc.InviteDriver(t.Context(), tracking.NewInvite{DriverID: "ravi"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			joined, err := svc.Join(t.Context(), tracking.JoinRequest{Token: inv.Token})
-			if err != nil {
-				t.Fatal(err)
-			}
+			joined := join(t, svc, "ravi")
 			const fixes = 2500 // three parts
 			begin := time.Now().Add(-fixes * time.Second).Truncate(time.Second)
 			trip, err := svc.StartTrip(t.Context(), "ravi", "T", tracking.Step{At: begin})

@@ -220,19 +220,19 @@ func (p *cursor[T]) prev() (v T, ok bool) {
 	return p.l.chunks[p.c][p.i], true
 }
 
-// lists are ordered lists of tasks by key. A key with one task, as most of those by which a single row
-// is found, has no list of its own: that would take six times as much. All of it is numbers, which the
+// lists are ordered lists of rows by key. A key with one row, as most of those by which a single one is
+// found, has no list of its own: that would take six times as much. All of it is numbers, which the
 // garbage collector need not look at. The zero lists are empty and ready.
 type lists struct {
-	by   numbers // a key's only task, or the number of its list with severals set
-	many slab[list[taskNo]]
+	by   numbers // a key's only row, or the number of its list with severals set
+	many slab[list[uint32]]
 }
 
-// severals is more than there can be tasks.
+// severals is more than there can be rows.
 const severals = 1 << 31
 
 // get is what a key has: none, one, or a list of some, to be read only.
-func (x *lists) get(key uint64) (one taskNo, some *list[taskNo], ok bool) {
+func (x *lists) get(key uint64) (one uint32, some *list[uint32], ok bool) {
 	n, ok := x.by.of(key)
 	if n&severals != 0 {
 		return 0, x.many.at(n &^ severals), true
@@ -241,16 +241,16 @@ func (x *lists) get(key uint64) (one taskNo, some *list[taskNo], ok bool) {
 }
 
 // of is the list of a key, to be read only; nil: it has no elements.
-func (x *lists) of(key uint64) *list[taskNo] {
+func (x *lists) of(key uint64) *list[uint32] {
 	one, some, ok := x.get(key)
 	if ok && some == nil {
-		return &list[taskNo]{chunks: [][]taskNo{{one}}, n: 1}
+		return &list[uint32]{chunks: [][]uint32{{one}}, n: 1}
 	}
 	return some
 }
 
 // insert adds n to the list of a key, unless it is there.
-func (x *lists) insert(key uint64, n taskNo, compare func(a, b taskNo) int) {
+func (x *lists) insert(key uint64, n uint32, compare func(a, b uint32) int) {
 	has, fresh := x.by.at(key)
 	switch {
 	case fresh:
@@ -258,7 +258,7 @@ func (x *lists) insert(key uint64, n taskNo, compare func(a, b taskNo) int) {
 	case *has&severals != 0:
 		x.many.at(*has&^severals).insert(n, compare)
 	case *has != n:
-		no := x.many.put(list[taskNo]{})
+		no := x.many.put(list[uint32]{})
 		some := x.many.at(no)
 		some.insert(*has, compare)
 		some.insert(n, compare)
@@ -267,7 +267,7 @@ func (x *lists) insert(key uint64, n taskNo, compare func(a, b taskNo) int) {
 }
 
 // remove takes n out of the list of a key, if it is there.
-func (x *lists) remove(key uint64, n taskNo, compare func(a, b taskNo) int) {
+func (x *lists) remove(key uint64, n uint32, compare func(a, b uint32) int) {
 	one, some, ok := x.get(key)
 	switch {
 	case some != nil:
