@@ -3,6 +3,7 @@ package httpadapter_test
 import (
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // fields of the answers, each of which is there or not as its bit says.
 func FuzzEncoded(f *testing.F) {
 	for _, text := range []string{
-		"Asha", "", `"\/<>&`, "\x00\b\f\n\r\t\x1f\x7f", "\xff\xc3(\xed\xa0\x80", "  \U0001F600é\uFFFD", "a\xe2\x80",
+		"Asha", "", "assigned", "in_progress", "completed", `"\/<>&`, "\x00\b\f\n\r\t\x1f\x7f", "\xff\xc3(\xed\xa0\x80", "  \U0001F600é\uFFFD", "a\xe2\x80",
 	} {
 		for _, number := range []float64{80.27, 0, math.Copysign(0, -1), 1e-7, -1e21, 1e20, 13, -80.2571001, 1e-6, 9999999.9999999, 100.5,
 			math.NaN(), math.Inf(1)} {
@@ -97,6 +98,17 @@ func (x *filler) fill(v reflect.Value) {
 	case reflect.Uint8: // of a hash, which is not shown
 	default:
 		panic("nobody has said what a " + v.Type().String() + " is filled with")
+	}
+}
+
+// TestEscapes: wherever a byte stands in a text, it is written as encoding/json writes it.
+func TestEscapes(t *testing.T) {
+	for c := range 256 {
+		for at := range 18 {
+			text := []byte(strings.Repeat("a", at) + string([]byte{byte(c)}) + strings.Repeat("~ ", 5))
+			same(t)(httpadapter.Outcomes(string(text[:at+1]), nil))
+			same(t)(httpadapter.Outcomes(string(text), nil))
+		}
 	}
 }
 

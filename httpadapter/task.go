@@ -15,7 +15,7 @@ import (
 
 // oneTask answers the application with a task, ownTask its driver.
 func (h *Handler) oneTask(message string) func(tracking.Task, error) (answer, error) {
-	return taskAs(message, func(t *tracking.Task) shownTask { return shownWhole(t, h.now()) })
+	return taskAs(message, h.shownWhole)
 }
 
 func (h *Handler) ownTask(message string) func(tracking.Task, error) (answer, error) {
@@ -73,7 +73,7 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := shownWhole(&t, h.now())
+	shown := h.shownWhole(&t)
 	return answerTask("Task created", &shown, link)
 }
 
@@ -160,7 +160,7 @@ func batchFailure(err error) batchResult {
 
 // idempotencyKey is the key by which a call can be made again; "" for none.
 func idempotencyKey(r *request) (string, error) {
-	keys := r.Header.Values("Idempotency-Key")
+	keys := r.Header["Idempotency-Key"]
 	if len(keys) == 0 {
 		return "", nil
 	}
@@ -260,7 +260,7 @@ func (h *Handler) getTask(r *request) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	shown := shownWhole(&t, h.now())
+	shown := h.shownWhole(&t)
 	shown.noContacts = true
 	if t.Open() {
 		route, err := r.routeOf(t.DriverID)
