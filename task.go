@@ -461,7 +461,9 @@ type TaskFilter struct {
 	Properties     map[string]string // all of these, exactly
 	Sort           TaskSort          // "": by creation; in a Service as Order says
 	After          *TaskMark         // only what comes behind it; not together with a page
-	Into           []Task            // memory that a store may put the list into, over whatever is there
+	// memory that a store may put the list into, over whatever is there, for who keeps nothing of it
+	// for long: what is kept may keep whole rows in memory
+	Into []Task
 }
 
 // Order is the order of a Service's list: the Sort, else by window where windows are asked for, else
@@ -1956,9 +1958,8 @@ func (n NewTask) formerSum() Hash {
 }
 
 // Task reads one. Codes: ErrNotFound.
-func (s *Service) Task(ctx context.Context, id TaskID) (_ Task, err error) {
+func (s *Service) Task(ctx context.Context, id TaskID) (t Task, err error) {
 	defer s.observe(&ctx, "Task").end(&err)
-	var t Task
 	err = s.op(ctx, "Task", func(time.Time) (err error) { t, err = s.task(ctx, id); return err })
 	return t, err
 }
@@ -3667,11 +3668,11 @@ func (s *Service) NoteFromCustomer(ctx context.Context, token, text string) (err
 }
 
 // task reads a task that the caller named.
-func (s *Service) task(ctx context.Context, id TaskID) (Task, error) {
+func (s *Service) task(ctx context.Context, id TaskID) (t Task, err error) {
 	if !lookup(string(id)) {
-		return Task{}, notFound("task_id", "task")
+		return t, notFound("task_id", "task")
 	}
-	t, err := s.store.Task(ctx, s.app, id)
+	t, err = s.store.Task(ctx, s.app, id)
 	return t, orNotFound(err, "task_id", "task")
 }
 

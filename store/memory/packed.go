@@ -26,12 +26,17 @@ func pack(t *tracking.Task) packedTask {
 // task unpacks it. Longer texts are parts of it; ids and words, which rows and events that stay
 // hold too, are not, else each of these would keep all of a task that has been replaced.
 func (p packedTask) task() (t tracking.Task) {
-	u := packing{kept: string(p), owns: true}
-	u.task(&t)
+	p.read(&t)
 	return t
 }
 
-// unpacked are the tasks of a page, in memory that the caller may have for them.
+func (p packedTask) read(t *tracking.Task) {
+	u := packing{kept: string(p), owns: true}
+	u.readTask(t)
+}
+
+// unpacked are the tasks of a page, in memory that the caller may have for them. Who has it keeps
+// none of them for long, and so their texts are parts of them.
 func unpacked(page []packedTask, into []tracking.Task) []tracking.Task {
 	if len(page) == 0 {
 		return nil
@@ -43,10 +48,11 @@ func unpacked(page []packedTask, into []tracking.Task) []tracking.Task {
 		list = list[:len(page)]
 		clear(list)
 	}
-	u := new(packing)
+	u := packing{owns: into == nil}
 	for i, p := range page {
-		*u = packing{kept: string(p), owns: true}
-		u.task(&list[i])
+		u.kept, u.at = string(p), 0
+		u.coming = 2 * (len(page) - i)
+		u.readTask(&list[i])
 	}
 	return list
 }
@@ -54,8 +60,17 @@ func unpacked(page []packedTask, into []tracking.Task) []tracking.Task {
 // look is the task with all its texts parts of it, for who keeps none of them.
 func (p packedTask) look() (t tracking.Task) {
 	u := packing{kept: string(p)}
-	u.task(&t)
+	u.readTask(&t)
 	return t
+}
+
+// readTask is task for who reads. What few tasks have is read by a copy, which goes to the heap, as
+// the one that is all that most need must not.
+func (p *packing) readTask(t *tracking.Task) {
+	if p.taskMostly(t); !p.over() {
+		u := *p
+		u.taskRest(t)
+	}
 }
 
 // taskHead is what is asked of a task most often; it takes less time than to unpack all of it.
@@ -135,6 +150,16 @@ type packing struct {
 	kept   string
 	at     int  // in kept: to cut it would be a store that the garbage collector has to be told of
 	owns   bool // names that are read are copies
+
+	places []wholePlace // room for the next that are read …
+	coming int          // … of which this many may come, or 0 for not known
+}
+
+// wholePlace is a place with all that it points to.
+type wholePlace struct {
+	place tracking.Place
+	at    tracking.LngLat
+	whom  tracking.Contact
 }
 
 // packings write, into room that is used again.
@@ -157,9 +182,14 @@ func (p *packing) head(
 	integer(p, version)
 }
 
-// task ends with what few tasks have: now and then it looks whether there is anything left to read, as
-// that takes less time than to read nothing.
 func (p *packing) task(t *tracking.Task) {
+	p.taskMostly(t)
+	p.taskRest(t)
+}
+
+// taskMostly ends with what few tasks have: now and then it looks whether there is anything left to read,
+// as that takes less time than to read nothing.
+func (p *packing) taskMostly(t *tracking.Task) {
 	p.head(&t.Status, &t.Outcome, &t.ID, &t.Version)
 	integer(p, &t.Type)
 	integer(p, &t.Seq)
@@ -201,9 +231,9 @@ func (p *packing) task(t *tracking.Task) {
 	p.time(&t.LateFor)
 	p.time(&t.AssignAt)
 	p.time(&t.StepAt)
-	if p.over() {
-		return
-	}
+}
+
+func (p *packing) taskRest(t *tracking.Task) {
 	texts(p, &t.Properties)
 	pointer(p, &t.CompletedFrom, (*packing).whereabouts)
 	text(p, &t.Reason)
@@ -284,24 +314,38 @@ func (p *packing) push(v *tracking.PushSubscription) {
 	text(p, &v.Auth)
 }
 
-// place reads it into one piece of memory: lists are full of places.
+// place reads it into one piece of memory with those beside it: lists are full of places. Whoever keeps
+// one keeps no more than a few.
 func (p *packing) place(v **tracking.Place) {
 	is := *v != nil
 	if p.bool(&is); !is {
 		return
 	}
 	if !p.writes {
-		var all struct {
-			place tracking.Place
-			at    tracking.LngLat
-			whom  tracking.Contact
+		const few = 8
+		if len(p.places) == 0 {
+			p.places = make([]wholePlace, min(max(p.coming, 1), few))
 		}
-		all.place = tracking.Place{LngLat: &all.at, Customer: &all.whom}
-		*v = &all.place
+		all := &p.places[0]
+		p.places = p.places[1:]
+		*v, all.place.LngLat, all.place.Customer = &all.place, &all.at, &all.whom
 	}
-	pointer(p, &(*v).LngLat, (*packing).lnglat)
+	if located := (*v).LngLat != nil; p.has(&located) {
+		p.lnglat((*v).LngLat)
+	} else if !p.writes {
+		(*v).LngLat = nil
+	}
 	text(p, &(*v).Address)
-	pointer(p, &(*v).Customer, (*packing).contact)
+	if known := (*v).Customer != nil; p.has(&known) {
+		p.contact((*v).Customer)
+	} else if !p.writes {
+		(*v).Customer = nil
+	}
+}
+
+func (p *packing) has(v *bool) bool {
+	p.bool(v)
+	return *v
 }
 
 func (p *packing) contact(v *tracking.Contact) {

@@ -405,39 +405,41 @@ func removeFrom[K comparable, T any](m map[K]*list[T], key K, v T, compare func(
 }
 
 // Task implements [tracking.TaskReader].
-func (s *Store) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
+func (s *Store) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (t tracking.Task, err error) {
 	a, err := s.read(ctx, app)
 	if err != nil {
-		return tracking.Task{}, err
+		return t, err
 	}
 	if a == nil {
-		return tracking.Task{}, tracking.ErrNotFound
+		return t, tracking.ErrNotFound
 	}
-	r := a.tasks.row(id)
-	return a.unlockTask(r)
+	err = a.unlockTask(a.tasks.row(id), &t)
+	return t, err
 }
 
-// unlockTask gives back the lock and returns a copy of r's task; r may be nil.
-func (a *application) unlockTask(r *taskRow) (tracking.Task, error) {
+// unlockTask gives back the lock and reads r's task; r may be nil.
+func (a *application) unlockTask(r *taskRow, t *tracking.Task) error {
 	if r == nil {
 		a.mu.RUnlock()
-		return tracking.Task{}, tracking.ErrNotFound
+		return tracking.ErrNotFound
 	}
 	kept := r.kept
 	a.mu.RUnlock()
-	return kept.task(), nil
+	kept.read(t)
+	return nil
 }
 
 // TaskByKey implements [tracking.TaskReader].
-func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (tracking.Task, error) {
+func (s *Store) TaskByKey(ctx context.Context, app tracking.AppID, key string) (t tracking.Task, err error) {
 	a, err := s.read(ctx, app)
 	if err != nil {
-		return tracking.Task{}, err
+		return t, err
 	}
 	if a == nil {
-		return tracking.Task{}, tracking.ErrNotFound
+		return t, tracking.ErrNotFound
 	}
-	return a.unlockTask(a.tasks.withKey(key))
+	err = a.unlockTask(a.tasks.withKey(key), &t)
+	return t, err
 }
 
 // TaskByLink implements [tracking.TaskReader].
@@ -451,7 +453,8 @@ func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.Ap
 	if err != nil {
 		return "", tracking.Task{}, err
 	}
-	t, err := a.unlockTask(row)
+	var t tracking.Task
+	err = a.unlockTask(row, &t)
 	return a.id, t, err
 }
 
