@@ -97,7 +97,7 @@ func (r *request) jsonHeaders() {
 // writeBody sends a whole answer within the time for one write.
 func (h *Handler) writeBody(w http.ResponseWriter, r *request, status int, body []byte) error {
 	r.header("Content-Length", strconv.Itoa(len(body)))
-	h.extend(w)
+	h.extend(r.w) // which w would have to be asked for
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {
 		return nil

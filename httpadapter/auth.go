@@ -19,7 +19,7 @@ import (
 // for none. Two that differ are ErrInvalid. It is for an Options.Authenticate that looks keys up by
 // itself.
 func APIKey(r *http.Request) (string, error) {
-	keys := r.Header.Values("X-Api-Key")
+	keys := r.Header["X-Api-Key"]
 	if q := r.URL.RawQuery; strings.Contains(q, "apikey") || strings.Contains(q, "%") { // else it is not in there
 		keys = slices.Concat(r.URL.Query()["apikey"], keys)
 	}
@@ -104,20 +104,23 @@ func (h *Handler) authorize(r *request) error {
 		if !ok {
 			return errNoToken
 		}
-		r.still = func() error {
-			app, d, err := h.svc.DriverByToken(r.Context(), tracking.TokenApp, token)
-			if errors.Is(err, tracking.ErrUnauthorized) {
-				return errNoToken
-			}
-			if err != nil {
-				return err
-			}
-			if d.ID != r.driver || d.Person != r.person || app != r.svc.App() {
-				r.svc, r.driver, r.person = h.svc.ForApp(app).AsDriver(d), d.ID, d.Person
-			}
-			return nil
-		}
-		return r.still()
+		r.token = token
+		return r.knowDriver()
+	}
+	return nil
+}
+
+// knowDriver finds out whose the token is.
+func (r *request) knowDriver() error {
+	app, d, err := r.h.svc.DriverByToken(r.Context(), tracking.TokenApp, r.token)
+	if errors.Is(err, tracking.ErrUnauthorized) {
+		return errNoToken
+	}
+	if err != nil {
+		return err
+	}
+	if d.ID != r.driver || d.Person != r.person || app != r.svc.App() {
+		r.svc, r.driver, r.person = r.h.svc.ForApp(app).AsDriver(d), d.ID, d.Person
 	}
 	return nil
 }
@@ -167,7 +170,7 @@ func types(err error) string {
 
 // bearer is the token of an Authorization header.
 func bearer(hd http.Header) (string, bool) {
-	v := hd.Values("Authorization")
+	v := hd["Authorization"]
 	if len(v) != 1 {
 		return "", false
 	}

@@ -1,12 +1,12 @@
 package httpadapter
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -33,23 +33,21 @@ const (
 // errBodyBroken means that a body did not arrive whole.
 var errBodyBroken = errors.New("the body did not arrive")
 
-// readBody reads the whole body, at most limit bytes of it.
-func readBody(r *request, limit int64) ([]byte, error) { return readInto(new(bytes.Buffer), r, limit) }
-
-func readInto(b *bytes.Buffer, r *request, limit int64) ([]byte, error) {
+// readBody reads the whole body, at most limit bytes of it, behind what b has already.
+func (r *request) readBody(b []byte, limit int64) ([]byte, error) {
 	if r.ContentLength > limit {
 		return nil, tooLarge(limit)
 	}
 	if r.Body == nil { // not from a server of net/http's
 		return nil, nil
 	}
-	_, err := b.ReadFrom(http.MaxBytesReader(r.w, r.Body, limit))
-	if err == nil && r.still != nil && r.ContentLength != 0 { // it may have been on its way for long
-		err := r.still()
-		return b.Bytes(), err
-	}
+	r.limitBody()
+	b, err := readAll(b, r.Body, limit)
 	if err == nil {
-		return b.Bytes(), nil
+		if r.token != "" && r.ContentLength != 0 { // it may have been on its way for long
+			err = r.knowDriver()
+		}
+		return b, err
 	}
 	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
 		return nil, tooLarge(limit)
@@ -66,6 +64,27 @@ func readInto(b *bytes.Buffer, r *request, limit int64) ([]byte, error) {
 	return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: message, Err: errors.Join(errBodyBroken, err)}
 }
 
+// readAll appends the whole of body to b, or returns a *http.MaxBytesError. It needs no memory of its own
+// as a http.MaxBytesReader does, whose other task, to have the connection closed, is writeError's.
+func readAll(b []byte, body io.Reader, limit int64) ([]byte, error) {
+	most := len(b) + int(limit)
+	for {
+		if len(b) == cap(b) {
+			b = slices.Grow(b, 512)
+		}
+		n, err := body.Read(b[len(b):min(cap(b), most+1)])
+		b = b[:len(b)+n]
+		switch {
+		case len(b) > most:
+			return b, &http.MaxBytesError{Limit: limit}
+		case err == io.EOF:
+			return b, nil
+		case err != nil:
+			return b, err
+		}
+	}
+}
+
 func tooLarge(limit int64) error {
 	return &tracking.Error{
 		Code: tracking.ErrTooLarge, Message: fmt.Sprintf("The body is larger than %d bytes.", limit),
@@ -73,12 +92,11 @@ func tooLarge(limit int64) error {
 }
 
 // bodies are the buffers of JSON bodies that have been answered, but for large ones.
-var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+var bodies = sync.Pool{New: func() any { return new([]byte) }}
 
 // release lets the next call have the body's buffer. What was read of it are copies.
 func (r *request) release() {
-	if r.body != nil && r.body.Cap() <= largeBuffer {
-		r.body.Reset()
+	if r.body != nil && cap(*r.body) <= largeBuffer {
 		bodies.Put(r.body)
 	}
 }
@@ -91,19 +109,33 @@ const (
 )
 
 // allowSlowBody gives the body of a phone that has shown its token more time.
-func (h *Handler) allowSlowBody(r *request, times time.Duration) {
-	_ = http.NewResponseController(r.w).SetReadDeadline(time.Now().Add(times * h.opts.ReadTimeout)) // as in ServeHTTP
+func (r *request) allowSlowBody(times time.Duration) {
+	r.endBodyAt(time.Now().Add(times * r.h.opts.ReadTimeout))
+}
+
+// limitBody gives a body its time to arrive, unless it has one. It has to be done before anybody reads,
+// which Options.Authenticate may, and which the server does with what is left after an answer.
+func (r *request) limitBody() {
+	if !r.limited && r.Body != nil && r.Body != http.NoBody {
+		r.endBodyAt(r.began.Add(r.h.opts.ReadTimeout))
+	}
+}
+
+// endBodyAt can fail only where the server is not net/http's, which then has limits of its own.
+func (r *request) endBodyAt(t time.Time) {
+	r.limited = true
+	_ = http.NewResponseController(r.w).SetReadDeadline(t)
 }
 
 // mediaType checks that the body is sent as it is, and returns its type; "" when the caller does
 // not say.
 func mediaType(r *request) (string, map[string]string, error) {
-	if len(r.Header.Values("Content-Encoding")) > 0 {
+	if len(r.Header["Content-Encoding"]) > 0 {
 		return "", nil, &tracking.Error{
 			Code: codeMediaType, Message: "The body must be sent without a Content-Encoding.",
 		}
 	}
-	v := r.Header.Values("Content-Type")
+	v := r.Header["Content-Type"]
 	if len(v) == 0 || len(v) == 1 && v[0] == "" {
 		return "", nil, nil
 	}
@@ -141,11 +173,11 @@ func optionalBody[T any](handle func(*request, T) (answer, error)) *endpoint {
 }
 
 // batchBody is one whose body is large and has time to arrive, once the caller is known.
-func batchBody[T any](h *Handler, limit int64, handle func(*request, T) (answer, error)) *endpoint {
+func batchBody[T any](limit int64, handle func(*request, T) (answer, error)) *endpoint {
 	e := bodyUpTo(limit, false, handle)
 	read := e.handle
 	e.handle = func(r *request) (answer, error) {
-		h.allowSlowBody(r, slowFixes)
+		r.allowSlowBody(slowFixes)
 		return read(r)
 	}
 	return e
@@ -190,8 +222,9 @@ func (r *request) json(limit int64, optional bool) ([]byte, error) {
 		return nil, err
 	}
 	// A length below 0 is not known: the body may still be empty, and then its type is nothing's.
-	r.body = bodies.Get().(*bytes.Buffer)
-	b, readErr := readInto(r.body, r, limit)
+	r.body = bodies.Get().(*[]byte)
+	b, readErr := r.readBody((*r.body)[:0], limit)
+	*r.body = b[:0]
 	switch {
 	case readErr != nil:
 		return nil, readErr

@@ -116,6 +116,7 @@ func retryAfter(d time.Duration) string {
 
 // writeError is the one place where an error becomes an answer.
 func (h *Handler) writeError(w http.ResponseWriter, r *request, err error) {
+	r.limitBody()
 	e, status := asError(err)
 	hd := w.Header()
 	switch e.Code {

@@ -18,7 +18,7 @@ func textsBody[T any](handle func(*request, T) (answer, error)) *endpoint {
 		if err != nil {
 			return nil, err
 		}
-		if err := addQuery(texts, r.query, shape.Fields()); err != nil {
+		if err := addQuery(texts, &r.query, shape.Fields()); err != nil {
 			return nil, err
 		}
 		return handle(r, shape.Of(texts))
@@ -26,7 +26,7 @@ func textsBody[T any](handle func(*request, T) (answer, error)) *endpoint {
 }
 
 // addQuery adds the parameters of the query to those of the body.
-func addQuery(texts strict.Texts, q strict.Query, fields []strict.Field) error {
+func addQuery(texts strict.Texts, q *strict.Query, fields []strict.Field) error {
 	for _, f := range fields {
 		v, given := f.In(q)
 		if given && v == "" && !f.Required {
@@ -56,7 +56,7 @@ func textsOfBody[T any](r *request, shape strict.Shape[T]) (strict.Texts, error)
 	if err != nil && r.ContentLength > 0 {
 		return nil, err
 	}
-	b, readErr := readBody(r, maxBody)
+	b, readErr := r.readBody(nil, maxBody)
 	switch {
 	case readErr != nil:
 		return nil, readErr
@@ -67,11 +67,11 @@ func textsOfBody[T any](r *request, shape strict.Shape[T]) (strict.Texts, error)
 	}
 	switch typ {
 	case typeForm:
-		form, err := strict.ParseForm(string(b))
-		if err != nil {
+		var form strict.Query
+		if err := form.ParseForm(string(b)); err != nil {
 			return nil, err
 		}
-		return shape.TextsIn(form)
+		return shape.TextsIn(&form)
 	case typeMultipart:
 		return multipartTexts(b, params["boundary"], shape.Fields())
 	}

@@ -1,7 +1,6 @@
 package httpadapter
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -317,7 +316,9 @@ func (h *Handler) Mount(mux *http.ServeMux) {
 // request is one call, as the handlers of routes see it.
 type request struct {
 	*http.Request
+	h     *Handler
 	w     http.ResponseWriter
+	began time.Time
 	id    string
 	route *route
 	path  pathValues
@@ -328,8 +329,9 @@ type request struct {
 	person  string            // … and which of those who have had that id
 	caller  Principal         // on an application's routes
 	refused error             // … and what Options.Authenticate has said, if not who it is
-	still   func() error      // on a driver's routes: looks again whose the token is
-	body    *bytes.Buffer     // what has been read of it, if the handler keeps nothing of that
+	token   string            // on a driver's routes: what says who calls
+	body    *[]byte           // the room that it is read into, if the handler keeps nothing of that
+	limited bool              // … and it has its time to arrive
 	headers []string          // of the answer
 }
 
@@ -338,7 +340,6 @@ func (r *request) tripID() tracking.TripID { return tracking.TripID(r.path.of("t
 
 // ServeHTTP answers one call.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
-	start := time.Now()
 	// In one piece of memory, and filled there: what is copied to where pointers may be, the garbage
 	// collector has to be told of while it runs.
 	both := new(struct {
@@ -347,7 +348,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		headers [6]string
 	})
 	r, rec := &both.request, &both.recorder
-	r.Request, r.w, r.id, r.svc = hr, w, requestID(hr), h.svc
+	r.Request, r.h, r.w, r.began, r.id, r.svc = hr, h, w, time.Now(), requestID(hr), h.svc
 	rec.ResponseWriter = w
 	r.headers = both.headers[:0]
 	defer r.release()
@@ -360,21 +361,15 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 			}
 			cause = fmt.Errorf("panic: %v\n%s", v, debug.Stack())
 			if rec.status != 0 { // too late for an answer: break it off, so that nobody takes it for whole
-				h.log(r, rec, start, cause)
+				h.log(r, rec, cause)
 				panic(http.ErrAbortHandler)
 			}
 			h.writeError(rec, r, &tracking.Error{
 				Code: tracking.ErrInternal, Message: "Something went wrong on our side.",
 			})
 		}
-		h.log(r, rec, start, cause)
+		h.log(r, rec, cause)
 	}()
-	if hr.Body != nil && hr.Body != http.NoBody {
-		// An unread body is read by the server after the answer, so the limit has to stand before
-		// anything is refused. It can fail only where the server is not net/http's, which then has
-		// limits of its own.
-		_ = http.NewResponseController(w).SetReadDeadline(start.Add(h.opts.ReadTimeout))
-	}
 	cause = h.serve(rec, r)
 }
 
@@ -391,6 +386,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 	}
 	h.writeCORS(w.Header(), r, path.who)
 	if r.Method == http.MethodOptions {
+		r.limitBody()
 		h.writeOptions(w, r)
 		return nil
 	}
@@ -401,6 +397,9 @@ func (h *Handler) serve(w *recorder, r *request) error {
 	r.route = found
 	// Whoever wraps the handler counts and names requests by it, as by that of an http.ServeMux.
 	r.Pattern = found.name
+	if found.who != driver || found.takes == nil { // else readBody does, which allowSlowBody may come before
+		r.limitBody()
+	}
 
 	if found.lenient {
 		w.Header().Set("X-Robots-Tag", "noindex, nofollow")
@@ -413,8 +412,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 	if len(r.URL.RawQuery) > maxQuery {
 		return fail(errLongQuery)
 	}
-	var err error
-	if r.query, err = strict.ParseQuery(r.URL.RawQuery); err != nil {
+	if err := r.query.Parse(r.URL.RawQuery); err != nil {
 		return fail(err)
 	}
 	if err := h.authorize(r); err != nil {
@@ -429,7 +427,7 @@ func (h *Handler) serve(w *recorder, r *request) error {
 
 // log writes the line of one call. The path is the route's pattern, because a path may hold a
 // token.
-func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error) {
+func (h *Handler) log(r *request, answer *recorder, cause error) {
 	level, status := slog.LevelInfo, answer.status
 	if gone := r.Context().Err() == context.Canceled && errors.Is(cause, context.Canceled); status >= 500 && !gone {
 		level = slog.LevelError
@@ -442,7 +440,7 @@ func (h *Handler) log(r *request, answer *recorder, start time.Time, cause error
 	var room [12]slog.Attr
 	attrs := append(room[:0],
 		slog.String("request_id", r.id), slog.String("method", knownMethod(r.Method)), slog.Int("status", status),
-		slog.Duration("duration", now.Sub(start)), slog.Int64("bytes", answer.bytes),
+		slog.Duration("duration", now.Sub(r.began)), slog.Int64("bytes", answer.bytes),
 	)
 	if client := h.opts.ClientIP(r.Request); client.IsValid() {
 		attrs = append(attrs, slog.String("client", client.String()))
@@ -510,7 +508,10 @@ const requestIDHeader = "X-Request-Id"
 // requestID is the name that a proxy, or the caller, has given to a call, if it can stand in a log; else
 // a new one.
 func requestID(r *http.Request) string {
-	id := r.Header.Get(requestIDHeader)
+	var id string
+	if v := r.Header[requestIDHeader]; len(v) > 0 {
+		id = v[0]
+	}
 	odd := func(c rune) bool {
 		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' || c == '.')
 	}

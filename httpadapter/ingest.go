@@ -39,7 +39,7 @@ func (h *Handler) ingest(r *request) (answer, error) {
 	if r.ContentLength > ingest.MaxBody {
 		return nil, &tracking.Error{Code: tracking.ErrTooLarge, Message: "The body is larger than 1 MiB."}
 	}
-	h.allowSlowBody(r, slowFixes)
+	r.allowSlowBody(slowFixes)
 	sent, err := ingest.Read(r.w, r.Request)
 	if over := (*http.MaxBytesError)(nil); errors.As(err, &over) {
 		return nil, &tracking.Error{Code: tracking.ErrTooLarge, Message: "The body is larger than 1 MiB."}

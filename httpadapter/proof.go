@@ -27,8 +27,8 @@ func (h *Handler) driverAddProof(r *request) (answer, error) {
 	if !mayBePicture(r.Header) {
 		return nil, errPictureType
 	}
-	h.allowSlowBody(r, slowPicture)
-	body, err := readBody(r, tracking.MaxProofSize)
+	r.allowSlowBody(slowPicture)
+	body, err := r.readBody(nil, tracking.MaxProofSize)
 	if err != nil {
 		return nil, err
 	}

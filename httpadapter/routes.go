@@ -37,7 +37,7 @@ func (h *Handler) routes() []route {
 		{method: post, pattern: "/v1/task/create", who: application, takes: body(h.createTask)},
 		{
 			method: post, pattern: "/v1/task/batch", who: application,
-			takes: batchBody(h, maxTasksBody, h.createTasks),
+			takes: batchBody(maxTasksBody, h.createTasks),
 		},
 		{method: get, pattern: "/v1/task/list", who: application, handle: h.listTasks},
 		{method: get, pattern: "/v1/task/counts", who: application, handle: h.countTasks},
@@ -84,7 +84,7 @@ func (h *Handler) routes() []route {
 		{method: post, pattern: "/v1/driver/join", takes: body(h.join)},
 		{method: get, pattern: "/v1/driver/me", who: driver, handle: h.driverMe},
 		{method: post, pattern: "/v1/driver/availability", who: driver, takes: body(h.driverAvailability)},
-		{method: post, pattern: "/v1/driver/fixes", who: driver, takes: batchBody(h, maxFixesBody, h.driverFixes)},
+		{method: post, pattern: "/v1/driver/fixes", who: driver, takes: batchBody(maxFixesBody, h.driverFixes)},
 		{method: get, pattern: "/v1/driver/tasks", who: driver, handle: h.driverTasks},
 		{
 			method: post, pattern: "/v1/driver/tasks/{task_id}/start", who: driver,

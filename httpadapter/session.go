@@ -66,8 +66,11 @@ func givesKey(r *http.Request) bool {
 // byBrowser reports whether a call has what browsers send by themselves, whichever page has them make
 // it: cookies, a login that the browser has asked for, a certificate.
 func byBrowser(r *http.Request) bool {
-	scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	return len(r.Header.Values("Cookie")) > 0 || scheme != "" && !strings.EqualFold(scheme, "Bearer") ||
+	var scheme string
+	if v := r.Header["Authorization"]; len(v) > 0 {
+		scheme, _, _ = strings.Cut(v[0], " ")
+	}
+	return len(r.Header["Cookie"]) > 0 || scheme != "" && !strings.EqualFold(scheme, "Bearer") ||
 		r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 

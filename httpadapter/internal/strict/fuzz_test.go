@@ -96,8 +96,8 @@ func FuzzQuery(f *testing.F) {
 		}
 	})
 	f.Fuzz(func(t *testing.T, raw string) {
-		q, err := strict.ParseQuery(raw)
-		if err != nil {
+		var q strict.Query
+		if q.Parse(raw) != nil {
 			return
 		}
 		want, err := url.ParseQuery(raw)

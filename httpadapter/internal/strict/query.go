@@ -13,25 +13,25 @@ import (
 )
 
 // A Query reads the parameters of a query string or of a form body by name. The first thing found
-// wrong sticks, as in an [Object].
+// wrong sticks, as in an [Object]. It must not be copied.
 type Query struct {
 	params []param
-	err    **tracking.Error
+	err    *tracking.Error
+	few    [2]param // room for those of most queries
 }
 
 type param struct{ name, value string }
 
-// ParseQuery reads a query string. A semicolon, a bad escape and a parameter that comes twice are
+// Parse reads a query string. A semicolon, a bad escape and a parameter that comes twice are
 // errors, whether anybody asks for it or not.
-func ParseQuery(raw string) (Query, error) { return parseParams(raw, "query") }
+func (q *Query) Parse(raw string) error { return q.parse(raw, "query") }
 
 // ParseForm reads a body of application/x-www-form-urlencoded by the same rules.
-func ParseForm(body string) (Query, error) { return parseParams(body, "form") }
+func (q *Query) ParseForm(body string) error { return q.parse(body, "form") }
 
-func parseParams(raw, what string) (Query, error) {
-	q := Query{err: new(*tracking.Error)}
+func (q *Query) parse(raw, what string) error {
 	if raw == "" {
-		return q, nil
+		return nil
 	}
 	malformed := func() error {
 		return &tracking.Error{
@@ -40,19 +40,23 @@ func parseParams(raw, what string) (Query, error) {
 		}
 	}
 	if strings.Contains(raw, ";") {
-		return q, malformed()
+		return malformed()
 	}
+	escaped := strings.ContainsAny(raw, "%+")
 	var many map[string]bool // the names of very many
-	q.params = make([]param, 0, min(strings.Count(raw, "&")+1, 16))
+	q.params = q.few[:0]
 	for part := range strings.SplitSeq(raw, "&") {
 		if part == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(part, "=")
-		name, err1 := url.QueryUnescape(name)
-		value, err2 := url.QueryUnescape(value)
-		if err1 != nil || err2 != nil {
-			return q, malformed()
+		if escaped {
+			var err1, err2 error
+			name, err1 = url.QueryUnescape(name)
+			value, err2 = url.QueryUnescape(value)
+			if err1 != nil || err2 != nil {
+				return malformed()
+			}
 		}
 		if len(q.params) == 16 && many == nil {
 			many = map[string]bool{}
@@ -67,32 +71,32 @@ func parseParams(raw, what string) (Query, error) {
 			many[name] = true
 		}
 		if twice {
-			return q, &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
+			return &tracking.Error{Code: tracking.ErrInvalid, Message: "The " + what + " gives a parameter twice."}
 		}
 		q.params = append(q.params, param{name, value})
 	}
-	return q, nil
+	return nil
 }
 
 // Err returns the first thing found wrong, as a [*tracking.Error], or nil.
-func (q Query) Err() error {
-	if *q.err != nil {
-		return *q.err
+func (q *Query) Err() error {
+	if q.err != nil {
+		return q.err
 	}
 	return nil
 }
 
 // Fail notes that the parameter is wrong. The message follows the parameter's name: "must be …".
-func (q Query) Fail(name, message string) {
-	if *q.err == nil {
-		*q.err = &tracking.Error{
+func (q *Query) Fail(name, message string) {
+	if q.err == nil {
+		q.err = &tracking.Error{
 			Code: tracking.ErrInvalid, Field: name, Message: "The parameter " + name + " " + message + ".",
 		}
 	}
 }
 
 // Get returns the parameter as it came.
-func (q Query) Get(name string) (string, bool) {
+func (q *Query) Get(name string) (string, bool) {
 	i := slices.IndexFunc(q.params, func(p param) bool { return p.name == name })
 	if i < 0 {
 		return "", false
@@ -101,17 +105,17 @@ func (q Query) Get(name string) (string, bool) {
 }
 
 // optional finds a parameter that may be left out but not be empty.
-func (q Query) optional(name string) (string, bool) {
+func (q *Query) optional(name string) (string, bool) {
 	v, ok := q.Get(name)
 	if ok && v == "" {
 		q.Fail(name, "must not be empty; leave it out instead")
 		return "", false
 	}
-	return v, ok && *q.err == nil
+	return v, ok && q.err == nil
 }
 
 // ID reads an identifier that something is looked up by. It has to be there and not empty.
-func (q Query) ID(name string) string {
+func (q *Query) ID(name string) string {
 	v, _ := q.Get(name)
 	if v == "" {
 		q.Fail(name, "is required")
@@ -120,13 +124,13 @@ func (q Query) ID(name string) string {
 }
 
 // Filter reads an identifier that a list is narrowed by; "" when it is absent.
-func (q Query) Filter(name string) string {
+func (q *Query) Filter(name string) string {
 	v, _ := q.optional(name)
 	return v
 }
 
 // Text reads a text in UTF-8 without U+0000. Not ok when it is absent.
-func (q Query) Text(name string) (string, bool) {
+func (q *Query) Text(name string) (string, bool) {
 	v, ok := q.Get(name)
 	if ok && !validText(v) {
 		q.Fail(name, "must be UTF-8 without the character U+0000")
@@ -138,7 +142,7 @@ func (q Query) Text(name string) (string, bool) {
 func validText(s string) bool { return utf8.ValidString(s) && !strings.Contains(s, "\x00") }
 
 // Int reads plain decimal digits, from min to max. Not ok when it is absent.
-func (q Query) Int(name string, min, max int) (int, bool) {
+func (q *Query) Int(name string, min, max int) (int, bool) {
 	v, ok := q.optional(name)
 	if !ok {
 		return 0, false
@@ -157,7 +161,7 @@ func (q Query) Int(name string, min, max int) (int, bool) {
 
 // Number reads the number of one of the words, which are only for the reader: 0 for the first. It
 // is 0, too, when it is absent.
-func (q Query) Number(name string, words []string) int {
+func (q *Query) Number(name string, words []string) int {
 	v, ok := q.optional(name)
 	if !ok {
 		return 0
@@ -175,7 +179,7 @@ func (q Query) Number(name string, words []string) int {
 }
 
 // Words reads words out of those allowed, with commas between; nil when it is absent.
-func (q Query) Words(name string, allowed []string) (list []string) {
+func (q *Query) Words(name string, allowed []string) (list []string) {
 	v, ok := q.optional(name)
 	if !ok {
 		return nil
@@ -200,7 +204,7 @@ func listed(words []string, last string) string {
 }
 
 // Bool reads true or false. Not ok when it is absent.
-func (q Query) Bool(name string) (v, ok bool) {
+func (q *Query) Bool(name string) (v, ok bool) {
 	s, ok := q.optional(name)
 	if !ok {
 		return false, false
@@ -213,7 +217,7 @@ func (q Query) Bool(name string) (v, ok bool) {
 }
 
 // True reads what is either asked for or not: true, or absent.
-func (q Query) True(name string) bool {
+func (q *Query) True(name string) bool {
 	v, ok := q.Bool(name)
 	if ok && !v {
 		q.Fail(name, "must be true; leave it out instead")
@@ -222,7 +226,7 @@ func (q Query) True(name string) bool {
 }
 
 // Time reads an instant; see [ParseTime]. The zero time when it is absent.
-func (q Query) Time(name string) time.Time {
+func (q *Query) Time(name string) time.Time {
 	s, ok := q.optional(name)
 	if !ok {
 		return time.Time{}
@@ -235,7 +239,7 @@ func (q Query) Time(name string) time.Time {
 }
 
 // Position reads longitude,latitude; nil when it is absent.
-func (q Query) Position(name string) *tracking.LngLat {
+func (q *Query) Position(name string) *tracking.LngLat {
 	s, ok := q.optional(name)
 	if !ok {
 		return nil
@@ -251,7 +255,7 @@ func (q Query) Position(name string) *tracking.LngLat {
 // Prefixed reads all parameters whose name begins with the prefix, by the rest of their names; nil
 // when there are none. They may neither be empty nor hold U+0000, and the field to blame is the
 // prefix, because the rest is the caller's own word.
-func (q Query) Prefixed(prefix string) map[string]string {
+func (q *Query) Prefixed(prefix string) map[string]string {
 	var m map[string]string
 	for _, p := range q.params {
 		key, ok := strings.CutPrefix(p.name, prefix)
@@ -266,7 +270,7 @@ func (q Query) Prefixed(prefix string) map[string]string {
 		case !validText(key) || !validText(p.value):
 			q.Fail(blame, "must be UTF-8 without the character U+0000")
 		}
-		if *q.err != nil {
+		if q.err != nil {
 			return nil
 		}
 		if m == nil {

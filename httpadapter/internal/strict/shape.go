@@ -97,7 +97,7 @@ func (s Shape[T]) TextsOf(o Object) (Texts, error) {
 }
 
 // TextsIn reads them from a form or a query.
-func (s Shape[T]) TextsIn(q Query) (Texts, error) {
+func (s Shape[T]) TextsIn(q *Query) (Texts, error) {
 	return s.texts(func(f *Field) (string, bool) { return f.In(q) }), q.Err()
 }
 
@@ -113,7 +113,7 @@ func (s Shape[T]) texts(read func(*Field) (string, bool)) Texts {
 }
 
 // In reads the member as a parameter of a form or a query.
-func (f *Field) In(q Query) (string, bool) {
+func (f *Field) In(q *Query) (string, bool) {
 	if f.Form == "lookup" {
 		return q.Get(f.Name)
 	}

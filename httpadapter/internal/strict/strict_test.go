@@ -337,8 +337,8 @@ func TestParsePosition(t *testing.T) {
 }
 
 func decodeQuery(raw string) error {
-	q, err := strict.ParseQuery(raw)
-	if err != nil {
+	var q strict.Query
+	if err := q.Parse(raw); err != nil {
 		return err
 	}
 	q.Int("page", 1, 1<<31)
@@ -388,13 +388,15 @@ func TestQueryID(t *testing.T) {
 	for raw, want := range map[string]string{
 		"task_id=a": "a", "task_id=%00": "\x00", "task_id=%27+OR+1%3D1--": "' OR 1=1--",
 	} {
-		q, err := strict.ParseQuery(raw)
+		var q strict.Query
+		err := q.Parse(raw)
 		if got := q.ID("task_id"); err != nil || q.Err() != nil || got != want {
 			t.Errorf("%s: %q, %v, %v", raw, got, err, q.Err())
 		}
 	}
 	for _, raw := range []string{"", "task_id=", "task_id", "TASK_ID=a"} {
-		q, err := strict.ParseQuery(raw)
+		var q strict.Query
+		err := q.Parse(raw)
 		if q.ID("task_id"); err != nil || q.Err() == nil {
 			t.Errorf("%q: accepted", raw)
 		}
@@ -411,7 +413,7 @@ func TestManyNames(t *testing.T) {
 		if o, err := strict.ParseObject([]byte("{" + object + "}")); err != nil || o.Err() != nil {
 			t.Errorf("%d members: %v %v", i+1, err, o.Err())
 		}
-		if _, err := strict.ParseQuery(query); err != nil {
+		if err := new(strict.Query).Parse(query); err != nil {
 			t.Errorf("%d parameters: %v", i+1, err)
 		}
 		for _, twice := range []int{0, i} {
@@ -421,7 +423,7 @@ func TestManyNames(t *testing.T) {
 					t.Errorf("%d members and %s again: %v", i+1, key, err)
 				}
 			}
-			if _, err := strict.ParseQuery(query + "&%6b" + again + "=1"); err == nil {
+			if err := new(strict.Query).Parse(query + "&%6b" + again + "=1"); err == nil {
 				t.Errorf("%d parameters and k%s again: no error", i+1, again)
 			}
 		}
