@@ -28,7 +28,6 @@ WHERE d.app = ?1 AND ?2 IN ('', d.id) ORDER BY d.created_at, d.seq`
 SELECT` + requestColumns + ` FROM drivers d INDEXED BY drivers_by_age CROSS JOIN requests r ON r.driver = d.seq
 WHERE d.app = ?1 AND ?2 IN ('', d.id) ORDER BY d.created_at, d.seq, r.tracking_id`
 	allKeys  = `SELECT` + keyColumns + ` FROM keys WHERE app = ? ORDER BY id`
-	allTasks = selectTasks + tasksByAge + ` ORDER BY t.created_at, t.seq`
 	allTrips = `SELECT` + tripColumns + ` FROM trips t INDEXED BY trips_by_age WHERE t.app = ? ORDER BY t.created_at, t.seq`
 
 	allNotices = `SELECT id, kind, event_id, task_id, tracking_id, time FROM notices WHERE driver = ? ORDER BY id`
@@ -290,7 +289,8 @@ func (x *export) application(ctx context.Context, a exportedApp) error {
 			return sendEach(ctx, x, a.ID, as((*keyRow).key), allKeys, a.N)
 		}},
 		{[]tracking.RowKind{tracking.RowTask}, func() error {
-			return sendEach(ctx, x, a.ID, as((*taskRow).task), allTasks, a.N)
+			query, args := allTasks(a.N)
+			return sendEach(ctx, x, a.ID, as((*taskRow).task), query, args...)
 		}},
 		{[]tracking.RowKind{tracking.RowTrip}, func() error {
 			return sendEach(ctx, x, a.ID, as((*tripRow).trip), allTrips, a.N)

@@ -87,6 +87,7 @@ func Lookups() map[string]Query {
 		"Place":                   query(selectPlace, 1, 1, 2),
 		"Place, last":             query(selectLastPlace),
 		"Task to change":          query(selectTaskIndexed, 1, "a"),
+		"Rows of tasks":           asked(allTasks(1)),
 		"Tasks by id":             query(selectTasksByID, `["a"]`, 1),
 		"index of the waiting":    query(selectWaitingForIndex, 0, 0, 10),
 		"Trip":                    query(selectTrip, 1, "a"),

@@ -13,11 +13,11 @@ const (
 	// From each application to the next, as the indices begin with it.
 	selectStats = `
 SELECT 'created' AS what, count(*) AS n, NULL AS at
-	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'created'
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status_window WHERE t.app = a.n AND t.status = 'created'
 UNION ALL SELECT 'assigned', count(*), NULL
-	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'assigned'
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status_window WHERE t.app = a.n AND t.status = 'assigned'
 UNION ALL SELECT 'in_progress', count(*), NULL
-	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status WHERE t.app = a.n AND t.status = 'in_progress'
+	FROM apps a CROSS JOIN tasks t INDEXED BY tasks_by_status_window WHERE t.app = a.n AND t.status = 'in_progress'
 UNION ALL SELECT 'waiting', count(*), NULL FROM tasks INDEXED BY tasks_waiting WHERE waiting = 1 AND created_at >= ?1
 UNION ALL SELECT 'oldest', 0, (SELECT min(at) FROM (
 	SELECT coalesce(json_extract(more, '$.since'), created_at) AS at

@@ -231,14 +231,13 @@ func (s *Store) TaskByLink(ctx context.Context, hash tracking.Hash) (tracking.Ap
 }
 
 // Lists of tasks. Each reads by one index, which INDEXED BY names: a page must not depend on what
-// the planner believes of the table. Where a few statuses are asked for, SQLite merges one ordered
-// walk for each of them.
+// the planner believes of the table. Where several statuses are asked for, or any, SQLite merges ordered
+// walks: one for each status in the order of windows, and two in that of creation, as tasks without a
+// window lie in another index than those with one.
 const (
 	selectTasks         = `SELECT` + taskColumns + ` FROM tasks t INDEXED BY `
-	tasksByAge          = `tasks_by_age WHERE t.app = ?`
 	tasksByOrder        = `tasks_by_order WHERE t.app = ? AND t.order_id = ? AND t.order_id <> ''`
 	tasksByDriver       = `tasks_by_driver WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> ''`
-	tasksByStatus       = `tasks_by_status WHERE t.app = ? AND t.status = ?`
 	tasksByDriverStatus = `tasks_by_driver_status
 		WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.status = ?`
 	tasksByCompletion = `tasks_by_completion
@@ -246,31 +245,103 @@ const (
 	tasksByDriverCompletion = `tasks_by_driver_completion
 		WHERE t.app = ? AND t.driver_id = ? AND t.driver_id <> '' AND t.completed_at IS NOT NULL
 		AND t.completed_at >= ?`
-	tasksOwed           = `tasks_owed WHERE t.app = ? AND t.late_from IS NOT NULL`
-	tasksSeeking        = `tasks_seeking WHERE t.app = ? AND t.seeks = 1`
-	tasksByWindow       = `tasks_by_window WHERE t.app = ?`
+	tasksOwed    = `tasks_owed WHERE t.app = ? AND t.late_from IS NOT NULL`
+	tasksSeeking = `tasks_seeking WHERE t.app = ? AND t.seeks = 1`
+
+	// The greatest number stands for the window of a task without one: see noWindow.
+	tasksUnwindowed     = `tasks_by_status_window WHERE t.app = ? AND t.status = ? AND t.window_at = 9223372036854775807`
+	tasksWindowed       = `tasks_windowed WHERE t.app = ? AND t.status = ? AND t.window_at < 9223372036854775807`
+	tasksOther          = `tasks_other WHERE t.app = ? AND t.status NOT IN ('created', 'assigned', 'in_progress', 'completed')`
 	tasksByStatusWindow = `tasks_by_status_window WHERE t.app = ? AND t.status = ?`
+	tasksOtherByWindow  = `tasks_other_by_window
+		WHERE t.app = ? AND t.status NOT IN ('created', 'assigned', 'in_progress', 'completed')`
 
 	selectTasksByTerm = `SELECT` + taskColumns +
 		` FROM task_terms w CROSS JOIN tasks t INDEXED BY tasks_by_place ON t.place = w.rowid`
 
+	// What walks merge are numbers alone, and rows are read of the page. They come in its order.
+	selectTasksOf     = `SELECT` + taskColumns + ` FROM (`
+	walkTasks         = `SELECT t.seq, t.created_at FROM tasks t INDEXED BY `
+	walkTasksByWindow = `SELECT t.seq, t.window_at, t.created_at FROM tasks t INDEXED BY `
+	tasksOfWalks      = `) w CROSS JOIN tasks t ON t.seq = w.seq`
+
 	tasksUnion        = ` UNION ALL `
+	tasksIn           = ` AND t.status IN (SELECT value FROM json_each(?))`
 	tasksNewestFirst  = ` ORDER BY created_at DESC, seq DESC LIMIT ? OFFSET ?`
+	tasksOldestFirst  = ` ORDER BY created_at, seq LIMIT -1` // without a limit SQLite would leave out the order
 	tasksAsFound      = ` ORDER BY w.rowid DESC LIMIT ? OFFSET ?`
 	tasksByWindowTime = ` ORDER BY window_at, created_at, seq LIMIT ? OFFSET ?`
-
-	maxWalks = 4 // as many as there are statuses
 )
+
+// statuses are those that tasks have; what else a store is given is found too.
+var statuses = []tracking.TaskStatus{
+	tracking.StatusCreated, tracking.StatusAssigned, tracking.StatusInProgress, tracking.StatusCompleted,
+}
+
+// walks reports whether a filter is answered by merged walks: those that ask for nothing that has an
+// index of its own.
+func walks(f tracking.TaskFilter) bool {
+	return f.OrderID == "" && f.CompletedSince.IsZero() && !f.Late && !f.Waiting && f.Query == "" &&
+		len(f.Properties) == 0 && (f.DriverID == "" || len(f.Status) > 0)
+}
+
+// walksQuery is the query for such a filter, in an order whose values are given too.
+func walksQuery(app int64, f tracking.TaskFilter, order string, in ...any) (query string, args []any) {
+	byWindow := f.Sort == tracking.SortWindow
+	windowed := !f.WindowFrom.IsZero() || !f.WindowTo.IsZero()
+	begin, other := walkTasks, tasksOther
+	if byWindow {
+		begin, other = walkTasksByWindow, tasksOtherByWindow
+	}
+	rest, values := tasksAnd(f, false, false)
+	between := selectTasksOf
+	walk := func(part string, more ...any) {
+		query += between + begin + part + rest
+		args = append(append(append(args, app), more...), values...)
+		between = tasksUnion
+	}
+	unknown := slices.DeleteFunc(slices.Clone(f.Status), func(s tracking.TaskStatus) bool {
+		return slices.Contains(statuses, s)
+	})
+	switch {
+	case len(unknown) > 0 && f.DriverID != "":
+		walk(tasksByDriver+tasksIn, f.DriverID, inStatuses(unknown))
+	case len(unknown) > 0:
+		walk(other+tasksIn, inStatuses(unknown))
+	case len(f.Status) == 0:
+		walk(other)
+	}
+	for _, status := range statuses {
+		switch {
+		case len(f.Status) > 0 && !slices.Contains(f.Status, status):
+		case f.DriverID != "":
+			walk(tasksByDriverStatus, f.DriverID, status)
+		case byWindow:
+			walk(tasksByStatusWindow, status)
+		default:
+			walk(tasksWindowed, status)
+			if !windowed {
+				walk(tasksUnwindowed, status)
+			}
+		}
+	}
+	return query + order + tasksOfWalks, append(args, in...)
+}
+
+// allTasks is the query for all tasks of an application, the oldest first.
+func allTasks(app int64) (query string, args []any) {
+	return walksQuery(app, tracking.TaskFilter{}, tasksOldestFirst)
+}
+
+func inStatuses(list []tracking.TaskStatus) string {
+	b, _ := json.Marshal(list) // of texts: cannot fail
+	return string(b)
+}
 
 // tasksQuery is the query for a filter: the narrowest index, and the rest as conditions.
 func tasksQuery(app int64, f tracking.TaskFilter) (query string, args []any) {
-	statuses := slices.Compact(slices.Sorted(slices.Values(f.Status)))
-	since := rows.Ceil(f.CompletedSince)
-	completed := !f.CompletedSince.IsZero()
 	byWindow := f.Sort == tracking.SortWindow
-	found := match(app, f)
 	named := f.Query != "" || len(f.Properties) > 0
-
 	order := tasksNewestFirst
 	switch {
 	case byWindow:
@@ -278,34 +349,13 @@ func tasksQuery(app int64, f tracking.TaskFilter) (query string, args []any) {
 	case named:
 		order = tasksAsFound
 	}
-	end := func() (string, []any) {
-		return query + order, append(args, f.Limit+1, f.Offset())
+	if walks(f) {
+		return walksQuery(app, f, order, f.Limit+1, f.Offset())
 	}
 	from := func(part string, values ...any) { query, args = query+part, append(args, values...) }
 
-	// One ordered walk for each of a few statuses.
-	walks := f.OrderID == "" && !completed && !named && !f.Late && !f.Waiting && len(statuses) > 0 &&
-		len(statuses) <= maxWalks
-	if walks {
-		for i, status := range statuses {
-			if i > 0 {
-				query += tasksUnion
-			}
-			switch {
-			case byWindow && f.DriverID == "":
-				from(selectTasks+tasksByStatusWindow, app, status)
-			case f.DriverID != "":
-				from(selectTasks+tasksByDriverStatus, app, f.DriverID, status)
-			default:
-				from(selectTasks+tasksByStatus, app, status)
-			}
-			rest, values := tasksAnd(f, false, false)
-			from(rest, values...)
-		}
-		return end()
-	}
-
-	driver := f.DriverID != ""
+	since := rows.Ceil(f.CompletedSince)
+	completed, driver := !f.CompletedSince.IsZero(), f.DriverID != ""
 	switch {
 	case f.OrderID != "" && !named:
 		from(selectTasks+tasksByOrder, app, f.OrderID)
@@ -321,7 +371,7 @@ func tasksQuery(app int64, f tracking.TaskFilter) (query string, args []any) {
 			high = min(high, lastPlace(f.After.CreatedAt.UnixMilli()))
 		}
 		from(selectTasksByTerm+` WHERE w.task_terms MATCH ? AND w.rowid <= ? AND w.rowid >= ? AND t.app = ?`,
-			found, high, low, app)
+			match(app, f), high, low, app)
 	case completed && driver:
 		from(selectTasks+tasksByDriverCompletion, app, f.DriverID, since)
 		completed, driver = false, false
@@ -332,24 +382,19 @@ func tasksQuery(app int64, f tracking.TaskFilter) (query string, args []any) {
 		from(selectTasks+tasksOwed, app)
 	case f.Waiting:
 		from(selectTasks+tasksSeeking, app)
-	case driver:
+	default:
 		from(selectTasks+tasksByDriver, app, f.DriverID)
 		driver = false
-	case byWindow:
-		from(selectTasks+tasksByWindow, app)
-	default:
-		from(selectTasks+tasksByAge, app)
 	}
 	rest, values := tasksAnd(f, driver, completed)
 	from(rest, values...)
 	if named && f.OrderID != "" {
 		from(` AND t.order_id = ?`, f.OrderID)
 	}
-	if len(statuses) > 0 {
-		b, _ := json.Marshal(statuses) // of texts: cannot fail
-		from(` AND t.status IN (SELECT value FROM json_each(?))`, string(b))
+	if len(f.Status) > 0 {
+		from(tasksIn, inStatuses(f.Status))
 	}
-	return end()
+	return query + order, append(args, f.Limit+1, f.Offset())
 }
 
 // tasksAnd are the conditions that an index does not keep; driver and completed tell whether those
@@ -426,12 +471,12 @@ func (s *Store) Tasks(
 
 const countTasks = `
 SELECT 'created' AS what, '' AS outcome, count(*) AS n
-	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'created'
+	FROM tasks INDEXED BY tasks_by_status_window WHERE app = ?1 AND status = 'created'
 UNION ALL SELECT 'waiting', '', count(*) FROM tasks INDEXED BY tasks_seeking WHERE app = ?1 AND seeks = 1
 UNION ALL SELECT 'assigned', '', count(*)
-	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'assigned'
+	FROM tasks INDEXED BY tasks_by_status_window WHERE app = ?1 AND status = 'assigned'
 UNION ALL SELECT 'in_progress', '', count(*)
-	FROM tasks INDEXED BY tasks_by_status WHERE app = ?1 AND status = 'in_progress'
+	FROM tasks INDEXED BY tasks_by_status_window WHERE app = ?1 AND status = 'in_progress'
 UNION ALL SELECT 'late', '', count(*)
 	FROM tasks INDEXED BY tasks_late WHERE app = ?1 AND late_from IS NOT NULL AND late_from <= ?2
 UNION ALL SELECT 'completed', outcome, sum(n) FROM (

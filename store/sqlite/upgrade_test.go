@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -357,6 +358,103 @@ func TestUpgradeOfTerms(t *testing.T) {
 	if err != nil || secure != 1 {
 		t.Errorf("what is deleted leaves its terms: secure-delete is %d, error %v", secure, err)
 	}
+}
+
+// A file of version 15 has lists of tasks of its own for each order. It is brought to merge them of fewer:
+// all is found in the order in which it was, page by page, with a window or without, of every status, of
+// one that there is not too.
+func TestUpgradeOfLists(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithMigrations(migratedUntil(t, 15)))
+	all := []tracking.TaskStatus{tracking.StatusCreated, tracking.StatusAssigned, tracking.StatusInProgress,
+		tracking.StatusCompleted, "lost", ""}
+	put := func(s *sqlite.Store, from, n int) {
+		t.Helper()
+		cs := &tracking.Changeset{}
+		for i := from; i < from+n; i++ {
+			at := start.Add(time.Duration(i*7%20) * time.Millisecond) // several in one millisecond, in no order
+			task := tracking.Task{
+				ID: tracking.TaskID(strconv.Itoa(i)), Type: tracking.TypeDrop, Status: all[i%len(all)], CreatedAt: at,
+				DriverID: tracking.DriverID(strconv.Itoa(i % 2)), Drop: &tracking.Place{Address: "a"},
+			}
+			if i%3 == 0 {
+				task.Window.To = start.Add(time.Duration(i%5) * time.Hour)
+			}
+			cs.Tasks = append(cs.Tasks, task)
+		}
+		if _, err := s.Commit(t.Context(), app, cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(s, 0, 50)
+	closeStore(t, s)
+	s = open(t, path, nil)
+	put(s, 50, 50)
+	kept, _, err := s.Tasks(t.Context(), app, tracking.TaskFilter{Page: tracking.Page{Limit: 1000}})
+	if err != nil || len(kept) != 100 {
+		t.Fatalf("%d tasks of 100, error %v", len(kept), err)
+	}
+
+	byAge := func(a, b tracking.Task) int {
+		return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.Seq, a.Seq))
+	}
+	window := func(t tracking.Task) int64 {
+		if t.Window.To.IsZero() {
+			return math.MaxInt64
+		}
+		return t.Window.To.UnixMilli()
+	}
+	byWindow := func(a, b tracking.Task) int { return cmp.Or(cmp.Compare(window(a), window(b)), -byAge(a, b)) }
+	for name, f := range map[string]tracking.TaskFilter{
+		"all": {}, "created": {Status: all[:1]}, "lost": {Status: all[4:5]}, "three": {Status: all[1:5]},
+		"lost, of a driver": {Status: all[3:5], DriverID: "1"},
+		"all by window":     {Sort: tracking.SortWindow},
+		"three by window":   {Sort: tracking.SortWindow, Status: all[1:5]},
+		"within":            {WindowFrom: start.Add(time.Hour), WindowTo: start.Add(3 * time.Hour)},
+		"created within":    {Status: all[:1], WindowFrom: start.Add(time.Hour), WindowTo: start.Add(3 * time.Hour)},
+	} {
+		order := byAge
+		if f.Sort == tracking.SortWindow {
+			order = byWindow
+		}
+		var want []tracking.TaskID
+		for _, task := range slices.SortedFunc(slices.Values(kept), order) {
+			outside := !f.WindowFrom.IsZero() && (task.Window.To.Before(f.WindowFrom) || !task.Window.To.Before(f.WindowTo))
+			if !outside && (f.Status == nil || slices.Contains(f.Status, task.Status)) &&
+				(f.DriverID == "" || task.DriverID == f.DriverID) {
+				want = append(want, task.ID)
+			}
+		}
+		var byNumber, byMark []tracking.TaskID
+		read := func(f tracking.TaskFilter, to *[]tracking.TaskID) (last *tracking.TaskMark) {
+			t.Helper()
+			list, more, err := s.Tasks(t.Context(), app, f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, task := range list {
+				*to = append(*to, task.ID)
+			}
+			if more {
+				mark := list[len(list)-1].Mark(f.Sort)
+				last = &mark
+			}
+			return last
+		}
+		f.Page = tracking.Page{Number: 1, Limit: 3}
+		for read(f, &byNumber) != nil {
+			f.Page.Number++
+		}
+		f.Page.Number = 1
+		for f.After = read(f, &byMark); f.After != nil; f.After = read(f, &byMark) {
+		}
+		for by, got := range map[string][]tracking.TaskID{"number": byNumber, "mark": byMark} {
+			if d := gocmp.Diff(want, got); d != "" || len(got) == 0 {
+				t.Errorf("%s, pages by %s (-want +got):\n%s", name, by, d)
+			}
+		}
+	}
+	closeStore(t, s)
 }
 
 // sinceVersion1 ignores what rows have got since, which version 1 did not know.
