@@ -55,19 +55,7 @@ func (x *tx) place(createdAt int64) (place int64, err error) {
 
 // terms is what the table is told of a task.
 func terms(app int64, t *tracking.Task) string {
-	return joined(app, rows.Terms(t, allTerms), " ")
-}
-
-func joined(app int64, list []string, between string) string {
-	var b strings.Builder
-	for i, term := range list {
-		if i > 0 {
-			b.WriteString(between)
-		}
-		b.WriteString(strconv.FormatInt(app, 10))
-		b.WriteString(term)
-	}
-	return b.String()
+	return string(rows.AppendTerms(make([]byte, 0, 512), t, allTerms, strconv.FormatInt(app, 10)))
 }
 
 // termsChange is what the table is to be told of a task.
@@ -110,9 +98,10 @@ func (x *tx) writeTerms() error {
 // match is what the table is asked for; "": it finds nothing.
 func match(app int64, f tracking.TaskFilter) string {
 	wanted, _ := rows.Wanted(f, allTerms)
+	number := strconv.FormatInt(app, 10)
 	var either []string
 	for _, all := range wanted {
-		either = append(either, "("+joined(app, all, " AND ")+")")
+		either = append(either, "("+number+strings.Join(all, " AND "+number)+")")
 	}
 	return strings.Join(either, " OR ")
 }

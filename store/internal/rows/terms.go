@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -18,26 +19,41 @@ import (
 // those that have it can be read in order. Beginnings and ends are no longer than longest, in bytes;
 // what an index finds by such a one is to be looked at again. Terms are of letters and digits only.
 func Terms(t *tracking.Task, longest int) []string {
+	list := strings.Fields(string(AppendTerms(nil, t, longest, "")))
+	slices.Sort(list)
+	return list
+}
+
+// AppendTerms appends the terms of a task to a text, in no order, each behind what comes before and
+// followed by a space.
+func AppendTerms(text []byte, t *tracking.Task, longest int, before string) []byte {
 	words, tails := t.SearchTerms()
-	list := make([]string, 0, 8*(len(words)+len(tails))+len(t.Properties))
-	for _, word := range words {
-		word = "w" + beginning(word, longest) // once, for all that it begins with
+	last := ""
+	for _, word := range words { // in order: what a word begins with like any other, it does like the last one
+		word = beginning(word, longest)
+		known := 0
+		for known < min(len(last), len(word)) && last[known] == word[known] {
+			known++
+		}
 		for i, r := range word {
-			if end := i + utf8.RuneLen(r); end > 1 {
-				list = append(list, word[:end])
+			if end := i + utf8.RuneLen(r); end > known {
+				text = append(append(append(append(text, before...), 'w'), word[:end]...), ' ')
+			}
+		}
+		last = word
+	}
+	for i, digits := range tails {
+		for n := 3; n <= min(len(digits), longest); n++ {
+			tail := digits[len(digits)-n:]
+			if !slices.ContainsFunc(tails[:i], func(d string) bool { return strings.HasSuffix(d, tail) }) {
+				text = append(append(append(append(text, before...), 'n'), tail...), ' ')
 			}
 		}
 	}
-	for _, digits := range tails {
-		for n := 3; n <= min(len(digits), longest); n++ {
-			list = append(list, "n"+digits[len(digits)-n:])
-		}
-	}
 	for k, v := range t.Properties {
-		list = append(list, propertyTerm(k, v))
+		text = append(append(append(text, before...), propertyTerm(k, v)...), ' ')
 	}
-	slices.Sort(list)
-	return slices.Compact(list)
+	return text
 }
 
 // longestCoded is how much of a beginning or an end a code goes by, in bytes.
