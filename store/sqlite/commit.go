@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
@@ -16,7 +17,7 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 	if err := cmp.Or(ctx.Err(), rows.ChangesetTexts(app, cs)); err != nil {
 		return w, err
 	}
-	err = s.write(ctx, change{lane: verbs, rows: rowsOf(cs), atom: true, apply: func(x *tx) error {
+	err = s.write(ctx, change{lane: verbs, rows: rowsOf(cs), atom: true, adds: adds(cs), apply: func(x *tx) error {
 		n, err := x.app(app)
 		if err != nil {
 			return err
@@ -165,9 +166,16 @@ func (x *tx) apply(app int64, cs *tracking.Changeset) (w tracking.Written, err e
 	return w, x.appendEvents(app, cs.Events, cs.Deliver)
 }
 
+// adds reports whether a changeset is of new tasks alone, with what tells of them.
+func adds(cs *tracking.Changeset) bool {
+	others := len(cs.Trips) + len(cs.Drivers) + len(cs.Invites) + len(cs.Keys) + len(cs.Requests) + len(cs.CloseRequests) +
+		len(cs.Fixes) + len(cs.DeleteTasks) + len(cs.DeleteTrips) + len(cs.DeleteDrivers) + len(cs.DropFiles)
+	return others == 0 && !slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.Version != 0 })
+}
+
 // mayPassOn reports whether one row of cs may leave a unique value to another.
 func mayPassOn(cs *tracking.Changeset) bool {
-	return len(cs.Tasks) > 1 || len(cs.Trips) > 1 || len(cs.Keys) > 1
+	return !adds(cs) && len(cs.Tasks) > 1 || len(cs.Trips) > 1 || len(cs.Keys) > 1
 }
 
 const (

@@ -64,7 +64,7 @@ func (x *tx) deleteTask(app int64, t *tracking.Task) error {
 	if err := x.exec(deleteTask, old.Seq); err != nil {
 		return err
 	}
-	if err := x.exec(keepVersion, old.Version, app); err != nil {
+	if err := x.raise(keepVersion, old.Version, app); err != nil {
 		return err
 	}
 	x.waits(app, &tracking.Task{ID: t.ID}, old.Waiting, old.CreatedAt.Time, old.Seq)
@@ -83,7 +83,7 @@ func (x *tx) deleteTrip(app int64, t *tracking.Trip) error {
 	if err := x.exec(deleteTrip, old.Seq); err != nil {
 		return err
 	}
-	if err := x.exec(keepVersion, old.Version, app); err != nil {
+	if err := x.raise(keepVersion, old.Version, app); err != nil {
 		return err
 	}
 	return x.dropSubject(app, tracking.KindTrip, string(t.ID))

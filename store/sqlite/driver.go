@@ -285,7 +285,7 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 	if old == nil || old.Version != d.Version {
 		return rows.VersionConflict(tracking.KindDriver, d.ID)
 	}
-	if err := x.exec(keepMarks, old.Version, old.Seq, old.lastNotice, app); err != nil {
+	if err := x.raise(keepMarks, old.Version, old.Seq, old.lastNotice, app); err != nil {
 		return err
 	}
 	if err := x.fixLog(app, old).closeAll(); err != nil {

@@ -149,6 +149,13 @@ func Lookups() map[string]Query {
 	}
 }
 
+// Add runs apply as commits are that add only; write writes something.
+func (s *Store) Add(ctx context.Context, apply func(write func() error) error) error {
+	return s.write(ctx, change{lane: verbs, rows: 1, atom: true, adds: true, apply: func(x *tx) error {
+		return apply(func() error { return x.exec(upsertMemo, "added", []byte{}) })
+	}})
+}
+
 // Reader is a connection to the file for reading.
 func (s *Store) Reader() (*sqlx.DB, error) { return s.readers, nil }
 

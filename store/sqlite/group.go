@@ -91,11 +91,15 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 		return err
 	}
 	defer func() {
+		x.unshare(g)
 		if err != nil {
 			x.exec("ROLLBACK") // fails when SQLite has rolled back by itself
 		}
 	}()
 	if err := x.fill(g); err != nil {
+		return err
+	}
+	if err := x.endShared(g); err != nil {
 		return err
 	}
 	if err := x.writeTerms(); err != nil {
@@ -182,6 +186,12 @@ func (x *tx) turn(g *group, l lane) error {
 // next runs the next change of a lane that has one. An error is the whole group's.
 func (x *tx) next(g *group, l lane) error {
 	j := g.take(<-x.lanes[l])
+	if j.adds {
+		return x.runShared(g, len(g.jobs)-1)
+	}
+	if err := x.endShared(g); err != nil {
+		return err
+	}
 	err, fatal := x.runJob(j)
 	if fatal {
 		return err

@@ -1,11 +1,14 @@
 package sqlite_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,5 +272,165 @@ func TestFoundAfterGroup(t *testing.T) {
 		if got != want {
 			t.Errorf("%s finds %q, want %q", order, got, want)
 		}
+	}
+}
+
+// TestAddsShareASavepoint adds tasks in one transaction, of which some are refused when they have written
+// something already: the others are there as if those had never been.
+func TestAddsShareASavepoint(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	const fresh = "fresh" // an application that is made by the first of them
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{
+		Drivers: []tracking.Driver{{ID: "d", CreatedAt: start}}, Tasks: []tracking.Task{{ID: "old", CreatedAt: start}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	before := len(g.since(0))
+	add := func(id tracking.TaskID, order, event string) *tracking.Changeset {
+		return &tracking.Changeset{
+			Tasks: []tracking.Task{{ID: id, OrderID: order, CreatedAt: start}}, Deliver: []string{"out"},
+			Events: []tracking.Event{{
+				ID: event, Type: tracking.EventTaskCreated, RecordedAt: start,
+				Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(id)},
+				Notices: []tracking.Notice{{DriverID: "d", Kind: tracking.NoticeAssigned, TaskID: id}},
+			}},
+		}
+	}
+	release := holdLock(t, path)
+	var wg sync.WaitGroup
+	for i, change := range []struct {
+		app     tracking.AppID
+		cs      *tracking.Changeset
+		refused bool
+	}{
+		{fresh, add("a", "alpha", "1"), false},
+		{app, add("b", "beta", "2"), false},
+		{app, add("c", "gamma", "2"), true}, // an event of this id is there
+		{app, add("d", "delta", "3"), false},
+		{app, add("old", "epsilon", "4"), true},
+		{fresh, add("e", "zeta", "5"), false},
+		{fresh, add("f", "eta", "5"), true},
+		{app, add("g", "theta", "6"), false},
+	} {
+		wg.Go(func() {
+			if _, err := s.Commit(t.Context(), change.app, change.cs); (err != nil) != change.refused {
+				t.Errorf("change %d: %v", i, err)
+			}
+		})
+		waitFor(t, s, i+1)
+	}
+	release()
+	wg.Wait()
+	if got := g.since(before); len(got) != 1 {
+		t.Fatalf("the transactions are %q, want one", got)
+	}
+	for of, want := range map[tracking.AppID]string{app: "2:b 3:d 6:g ", fresh: "1:a 5:e "} {
+		list, _, err := s.Events(t.Context(), of, tracking.EventFilter{Limit: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for _, e := range list {
+			got += e.ID + ":" + e.Subject.ID + " "
+			if e.Seq != 1 {
+				t.Errorf("event %s has the number %d", e.ID, e.Seq)
+			}
+		}
+		if got != want {
+			t.Errorf("the events of %s are %s, want %s", of, got, want)
+		}
+	}
+	for order, want := range map[string]int{"beta": 1, "gamma": 0, "delta": 1, "epsilon": 0, "theta": 1} {
+		list, _, err := s.Tasks(t.Context(), app, tracking.TaskFilter{Query: order, Page: tracking.Page{Limit: 10}})
+		if err != nil || len(list) != want {
+			t.Errorf("%s finds %d tasks, want %d; error %v", order, len(list), want, err)
+		}
+	}
+	notices, _, err := s.Notices(t.Context(), app, "d", 0, 10)
+	if err != nil || len(notices) != 3 || notices[2].ID != 3 {
+		t.Errorf("the driver is told %+v, error %v", notices, err)
+	}
+	leased, err := s.LeaseEvents(t.Context(), tracking.Lease{Outbox: "out", Owner: "o", Now: start, For: time.Minute, Limit: 10})
+	if err != nil || len(leased) != 5 {
+		t.Errorf("%d events to deliver, want 5; error %v", len(leased), err)
+	}
+}
+
+// TestAgainInGroup adds a task, deletes it, and adds one of its id in one transaction: it goes on from the
+// version that the one before had.
+func TestAgainInGroup(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	commitOne(t, s, "first")
+	before := len(g.since(0))
+	release := holdLock(t, path)
+	task := []tracking.Task{{ID: "a", CreatedAt: start}}
+	gone := []tracking.Task{{ID: "a", Version: 1}}
+	var versions [3]int64
+	var wg sync.WaitGroup
+	for i, cs := range []*tracking.Changeset{{Tasks: task}, {DeleteTasks: gone}, {Tasks: task}} {
+		wg.Go(func() {
+			w, err := s.Commit(t.Context(), app, cs)
+			if err != nil {
+				t.Errorf("change %d: %v", i, err)
+			}
+			for _, given := range w.Tasks {
+				versions[i] = given.Version
+			}
+		})
+		waitFor(t, s, i+1)
+	}
+	release()
+	wg.Wait()
+	if got := g.since(before); len(got) != 1 || versions != [3]int64{1, 0, 2} {
+		t.Errorf("the transactions are %q, want one; the versions are %d", got, versions)
+	}
+}
+
+// TestAddsAfterCancel has a caller go while what he has asked for shares a savepoint with what is refused
+// later. It is run again then, and may not be once he is told that he has gone: by then he may have made
+// something else of his changeset.
+func TestAddsAfterCancel(t *testing.T) {
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	commitOne(t, s, "first")
+	ctx, cancel := context.WithCancel(t.Context())
+	release := holdLock(t, path)
+	var wg sync.WaitGroup
+	var gone atomic.Bool
+	runs := 0
+	wg.Go(func() {
+		s.Add(ctx, func(write func() error) error {
+			if runs++; gone.Load() {
+				t.Error("it is run when its caller has gone")
+			}
+			return write()
+		})
+		gone.Store(true)
+	})
+	waitFor(t, s, 1)
+	wg.Go(func() {
+		err := s.Add(t.Context(), func(write func() error) error {
+			cancel()
+			for range 50 {
+				time.Sleep(time.Millisecond) // he would go now
+			}
+			return errors.Join(write(), tracking.ErrConflict)
+		})
+		if !errors.Is(err, tracking.ErrConflict) {
+			t.Errorf("what is refused: %v", err)
+		}
+	})
+	waitFor(t, s, 2)
+	release()
+	wg.Wait()
+	if runs != 2 {
+		t.Errorf("it was run %d times, want 2", runs)
 	}
 }

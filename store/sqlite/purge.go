@@ -101,7 +101,7 @@ func (x *tx) purge(b tracking.Before, p *tracking.Purged) (err error) {
 		}
 	}
 	if left() > 0 {
-		if err := x.exec(keepInviteMarks, before, left()); err != nil {
+		if err := x.raise(keepInviteMarks, before, left()); err != nil {
 			return err
 		}
 		if p.Invites, err = x.changed(purgeInvites, before, left()); err != nil {

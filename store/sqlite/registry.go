@@ -33,9 +33,24 @@ UPDATE apps SET last_version = max(last_version, ?, coalesce((SELECT version FRO
 	WHERE driver = ?), 0)), last_notice = max(last_notice, ?) WHERE n = ?`
 )
 
-func (x *tx) marks(app int64) (m marks, err error) {
-	err = x.scan(selectMarks, []any{app}, &m.LastVersion, &m.LastNotice)
-	return m, err
+// marks reads those of an application, once for what a group adds to it.
+func (x *tx) marks(app int64) (marks, error) {
+	m := &x.lastMarks
+	if m.app == app {
+		return m.marks, nil
+	}
+	m.app = 0
+	err := x.scan(selectMarks, []any{app}, &m.LastVersion, &m.LastNotice)
+	if err == nil {
+		m.app = app
+	}
+	return m.marks, err
+}
+
+// raise runs a statement that raises marks.
+func (x *tx) raise(query string, args ...any) error {
+	x.lastMarks.app = 0
+	return x.exec(query, args...)
 }
 
 type appRow struct {

@@ -76,7 +76,7 @@ func (x *tx) restore(list []tracking.Row) (n int, err error) {
 	case tracking.Memo:
 		err = x.restoreMemo(v)
 	case tracking.Marks:
-		err = x.exec(raiseMarks, v.Version, v.Notice, app)
+		err = x.raise(raiseMarks, v.Version, v.Notice, app)
 	case tracking.DriverRow:
 		err = x.restoreDriver(app, v)
 	case tracking.Invite:

@@ -21,6 +21,12 @@ type tx struct {
 	earlier struct{ waiting, terms int } // of these, those of the jobs before
 	myApps  []tracking.AppID             // given a number by the current job
 	dirty   bool                         // the current job has written something
+	sharing []int                        // jobs of the group that share a savepoint, each locked
+
+	lastMarks struct { // as read last; of no application: not known
+		app int64
+		marks
+	}
 }
 
 // runJob runs one job, and undoes what a failed one has written. A fatal error is the whole
@@ -32,8 +38,79 @@ func (x *tx) runJob(j *job) (err error, fatal bool) {
 		return context.Canceled, false
 	}
 	j.state = claimed
+	return x.runApart(j)
+}
+
+// begins notes what undo brings back.
+func (x *tx) begins() {
 	x.mine, x.myApps, x.dirty = x.mine[:0], x.myApps[:0], false
 	x.earlier.waiting, x.earlier.terms = len(x.waiting), len(x.terms)
+}
+
+// runShared runs one job under a savepoint that it shares with those that were run so before it, as for
+// each savepoint SQLite copies each page that is written. When one has failed they are run again, each
+// with its own; until then their callers have to wait, whatever happens. (Measured: an eighth of a create.)
+func (x *tx) runShared(g *group, i int) error {
+	j := g.jobs[i]
+	j.mu.Lock()
+	if j.state == cancelled {
+		j.mu.Unlock()
+		g.answers[i] = context.Canceled
+		return nil
+	}
+	j.state = claimed
+	x.sharing = append(x.sharing, i)
+	if len(x.sharing) == 1 {
+		x.begins()
+		if err := x.exec("SAVEPOINT job"); err != nil {
+			return err
+		}
+	}
+	x.dirty = false
+	err := j.apply(x)
+	if err == nil || endsTransaction(err) {
+		return err
+	}
+	if !x.dirty {
+		g.answers[i] = err
+		return nil
+	}
+	if err := x.undo(); err != nil {
+		return err
+	}
+	if err := x.exec("RELEASE job"); err != nil {
+		return err
+	}
+	defer x.unshare(g)
+	for _, i := range x.sharing {
+		err, fatal := x.runApart(g.jobs[i])
+		if fatal {
+			return err
+		}
+		g.answers[i] = err
+	}
+	return nil
+}
+
+// endShared ends the savepoint of those that share one.
+func (x *tx) endShared(g *group) error {
+	if len(x.sharing) == 0 {
+		return nil
+	}
+	defer x.unshare(g)
+	return x.exec("RELEASE job")
+}
+
+func (x *tx) unshare(g *group) {
+	for _, i := range x.sharing {
+		g.jobs[i].mu.Unlock()
+	}
+	x.sharing = x.sharing[:0]
+}
+
+// runApart runs one job, which is locked, by itself.
+func (x *tx) runApart(j *job) (err error, fatal bool) {
+	x.begins()
 	if j.atom {
 		if err := x.exec("SAVEPOINT job"); err != nil {
 			return err, true
@@ -68,6 +145,7 @@ func (x *tx) undo() error {
 		x.drivers.drop(k)
 	}
 	x.waiting, x.terms = x.waiting[:x.earlier.waiting], x.terms[:x.earlier.terms]
+	x.lastMarks.app = 0
 	for _, app := range x.myApps {
 		delete(x.newApps, app)
 	}

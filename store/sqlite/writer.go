@@ -26,6 +26,7 @@ type writer struct {
 	done  chan struct{}  // closed when the goroutine has ended
 
 	statements  map[string]*sqlx.Stmt
+	inserts     map[uint64]string // of new tasks, by what they have; see insertTask
 	drivers     driverCache
 	lastPlace   int64 // no task has a greater one; 0: not known yet
 	groups      int   // since the size of the log was looked at
@@ -42,6 +43,7 @@ type change struct {
 	lane lane
 	rows int  // about how many it writes
 	atom bool // apply may have written something when it fails: it needs a savepoint
+	adds bool // it seldom fails, and apply may be run twice: it shares a savepoint with others like it
 
 	// apply must use no context: SQLite answers an interrupted write by rolling back the whole
 	// group.
@@ -98,6 +100,7 @@ func (w *writer) start(s *Store) {
 	w.wake = make(chan struct{}, 1)
 	w.done = make(chan struct{})
 	w.statements = map[string]*sqlx.Stmt{}
+	w.inserts = map[uint64]string{}
 	go w.run()
 }
 
