@@ -126,7 +126,7 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 
 // countEvents finds or makes the row of e's subject, and counts there what is appended.
 func (x *tx) countEvents(app int64, e *tracking.Event, sub *subjectRow) (err error) {
-	kind, id := e.Subject.Kind, e.Subject.ID
+	kind, id := string(e.Subject.Kind), e.Subject.ID
 	insert := func() (made int64, err error) {
 		r, err := x.run(insertSubject, app, kind, id, sub.more)
 		if err != nil {
@@ -167,8 +167,8 @@ func (x *tx) appendEvent(app int64, e *tracking.Event, sub *subjectRow, undelive
 	if err != nil {
 		return 0, err
 	}
-	n, err = x.insert(insertEvent, app, e.ID, e.Type, millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N,
-		e.Person, sub.LastSeq, data, notices, undelivered)
+	n, err = x.insert(insertEvent, app, e.ID, string(e.Type), millis(e.Time), e.RecordedAt.UnixMilli(), e.Actor, sub.N,
+		e.Person, sub.LastSeq, data, notices, int64(undelivered))
 	if isConstraint(err) {
 		return 0, &tracking.Error{Code: tracking.ErrInternal, Message: "An event of this id exists.", Err: err}
 	}

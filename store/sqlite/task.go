@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/claims"
@@ -88,18 +89,53 @@ type indexedTask struct {
 	Place    int64
 }
 
-const (
-	insertTask = `
-INSERT INTO tasks (type, outcome, reason, time, notes,
-	pickup_lng, pickup_lat, pickup_address, pickup_name, pickup_mobile,
-	drop_lng, drop_lat, drop_address, drop_name, drop_mobile,
-	auto_assigned, excluded, key_sum, link_generation, link_made_at,
-	updated_at, assigned_at, started_at, picked_up_at, person, more,
-	version, app, id, created_at, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at,
-	due_at, window_from, window_to, late_from, seeks, personal, place)
-VALUES (?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?,  ?,  ?, ?, ?, ?,
-	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+// insertedColumns are those of a new row.
+var insertedColumns = [...]string{
+	"type", "outcome", "reason", "time", "notes",
+	"pickup_lng", "pickup_lat", "pickup_address", "pickup_name", "pickup_mobile",
+	"drop_lng", "drop_lat", "drop_address", "drop_name", "drop_mobile",
+	"auto_assigned", "excluded", "key_sum", "link_generation", "link_made_at",
+	"updated_at", "assigned_at", "started_at", "picked_up_at", "person", "more",
+	"version", "app", "id", "created_at", "status", "order_id", "driver_id", "waiting", "key", "geocode_at", "link_hash",
+	"completed_at", "due_at", "window_from", "window_to", "late_from", "seeks", "personal", "place",
+}
 
+// insertTask is the statement for a new row of which these are the values, of each of insertedColumns; it
+// takes those that are not NULL, half of them as a rule: to bind the others costs as much as to bind these.
+// There are a few such statements in all; of more than maxInserts it takes all.
+func (w *writer) insertTask(values []any) (query string, given []any) {
+	const maxInserts = 64
+	var which uint64
+	for i, v := range values {
+		if v != nil {
+			which |= 1 << i
+		}
+	}
+	query, known := w.inserts[which]
+	if !known && len(w.inserts) >= maxInserts {
+		which = 1<<len(insertedColumns) - 1
+		query, known = w.inserts[which]
+	}
+	if !known {
+		var columns []string
+		for i, column := range insertedColumns {
+			if which&(1<<i) != 0 {
+				columns = append(columns, column)
+			}
+		}
+		query = "INSERT INTO tasks (" + strings.Join(columns, ", ") + ") VALUES (?" + strings.Repeat(", ?", len(columns)-1) + ")"
+		w.inserts[which] = query
+	}
+	given = values[:0]
+	for i, v := range values {
+		if which&(1<<i) != 0 {
+			given = append(given, v)
+		}
+	}
+	return query, given
+}
+
+const (
 	selectTaskIndexed = `
 SELECT seq, version, created_at, status, order_id, driver_id, waiting, key, geocode_at, link_hash, completed_at,
 	due_at, window_from, window_to, late_from, seeks, personal, place, more,
@@ -107,7 +143,7 @@ SELECT seq, version, created_at, status, order_id, driver_id, waiting, key, geoc
 	drop_address AS "drop.address", drop_name AS "drop.name", drop_mobile AS "drop.mobile"
 FROM tasks WHERE app = ? AND id = ?`
 
-	// The columns that stand in no index, in the order of insertTask.
+	// The columns that stand in no index, in the order of insertedColumns.
 	updateTask = `
 UPDATE tasks SET type = ?, outcome = ?, reason = ?, time = ?, notes = ?,
 	pickup_lng = ?, pickup_lat = ?, pickup_address = ?, pickup_name = ?, pickup_mobile = ?,
@@ -116,6 +152,9 @@ UPDATE tasks SET type = ?, outcome = ?, reason = ?, time = ?, notes = ?,
 	updated_at = ?, assigned_at = ?, started_at = ?, picked_up_at = ?, person = ?, more = ?,
 	version = version + 1`
 	updateTaskWhere = ` WHERE seq = ?`
+
+	// Of those that are completed later, or go, the table keeps count by itself.
+	countCompleted = `INSERT INTO completions VALUES (?, ? >> 19, ?, 1) ON CONFLICT DO UPDATE SET n = n + 1`
 
 	selectTaskExists = `SELECT EXISTS (SELECT 1 FROM tasks WHERE app = ? AND id = ?)`
 )
@@ -131,11 +170,11 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given
 		return g, err
 	}
 	pickup, drop := placeValues(t.Pickup), placeValues(t.Drop)
-	args := make([]any, 0, 45)
-	args = append(args, t.Type, t.Outcome, t.Reason, millis(t.Time), t.Notes)
+	args := make([]any, 0, len(insertedColumns))
+	args = append(args, int64(t.Type), string(t.Outcome), t.Reason, millis(t.Time), t.Notes)
 	args = append(args, pickup[:]...)
 	args = append(args, drop[:]...)
-	args = append(args, t.AutoAssigned, excluded, hashValue(t.KeySum), t.Link.Generation, millis(t.Link.MadeAt),
+	args = append(args, t.AutoAssigned, excluded, hashValue(t.KeySum), int64(t.Link.Generation), millis(t.Link.MadeAt),
 		millis(t.UpdatedAt), millis(t.AssignedAt), millis(t.StartedAt), millis(t.PickedUpAt), t.Person,
 		textValue(more))
 	kept := rows.Task(*t)
@@ -146,10 +185,14 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given
 		if err != nil {
 			return g, err
 		}
-		seq, err := x.insert(insertTask, append(args, first, app, t.ID, t.CreatedAt.UnixMilli(), t.Status, t.OrderID,
-			t.DriverID, t.Waiting,
+		query, args := x.insertTask(append(args, first, app, string(t.ID), t.CreatedAt.UnixMilli(), string(t.Status),
+			t.OrderID, string(t.DriverID), t.Waiting,
 			textValue(t.Key), millis(t.GeocodeAt), hashValue(t.Link.Hash), millis(t.CompletedAt), millis(t.DueAt),
-			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place)...)
+			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place))
+		seq, err := x.insert(query, args...)
+		if err == nil && t.Status == tracking.StatusCompleted && !t.CompletedAt.IsZero() {
+			err = x.exec(countCompleted, app, kept.CompletedAt.UnixMilli(), string(t.Outcome))
+		}
 		if err == nil {
 			x.waits(app, t, false, t.CreatedAt, seq)
 			x.putTerms(app, place, nil, &kept)
