@@ -331,32 +331,71 @@ func limitsMoveWhileTasksAreAssigned(t testing.TB, s tracking.Store) {
 	}
 }
 
+// heldTaskHoldsUpNobody goes by the real clock, as Services do that wait for a task.
 func heldTaskHoldsUpNobody(t testing.TB, s tracking.Store) {
 	const all = 30
 	place := *dropHere(true).Drop.LngLat
 	first := line(t, s, here, all, place)[0]
-	crowd(t, s, all+2, place, nil) // with those whom it could not be given to
+	crowd(t, s, all+3, place, nil) // with those whom it could not be given to
 	c := &clock{at: t0}
-	holding := service(t, &heldTask{s, first}, tracking.Options{Now: c.now}).ForApp(here)
-	if n, err := holding.AssignWaiting(t.Context()); n != all-1 || !errors.Is(err, tracking.ErrUnavailable) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	held := &heldTask{patient: &patient{s}, TB: t, id: first, stop: stop}
+	if n, err := service(t, held, tracking.Options{Now: c.now}).AssignWaiting(ctx); n != all-1 ||
+		!errors.Is(err, tracking.ErrUnavailable) {
 		t.Errorf("%d of %d others are assigned, error %v", n, all-1, err)
 	}
+	same(t, "tasks that wait", each(use(t, s, here).waiting(tracking.WaitingFilter{}), taskID), []tracking.TaskID{first})
 	c.forward(time.Minute)
-	same(t, "tasks that are assigned once it is free", swept(t, service(t, s, tracking.Options{Now: c.now})), 1)
+	free := service(t, &patient{s}, tracking.Options{Now: c.now})
+	same(t, "tasks that are assigned once it is free", swept(t, free), 1)
 }
 
-// heldTask is a store where somebody holds a task for as long as anybody waits for it.
+// heldTask is a store where somebody holds a task for as long as anybody waits for it: two attempts at
+// it may be made in ten seconds, of three seconds each at most.
 type heldTask struct {
-	tracking.Store
-	id tracking.TaskID
+	*patient
+	testing.TB
+	id   tracking.TaskID
+	stop func()
+	ends []time.Time // of the attempts
 }
 
 func (s *heldTask) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
-	if slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.ID == s.id }) {
-		<-ctx.Done()
-		return tracking.Written{}, ctx.Err()
+	if !slices.ContainsFunc(cs.Tasks, func(t tracking.Task) bool { return t.ID == s.id }) {
+		return s.patient.Commit(ctx, app, cs)
 	}
-	return s.Store.Commit(ctx, app, cs)
+	if until, ok := ctx.Deadline(); !ok || time.Until(until) > 3*time.Second {
+		s.Errorf("it would be waited for until %v, which is in %v", until, time.Until(until))
+		s.stop()
+	}
+	if n := len(s.ends); n > 1 && time.Since(s.ends[n-2]) < 10*time.Second {
+		s.Errorf("others wait for it a third time, %v after the first was over", time.Since(s.ends[n-2]))
+		s.stop()
+	}
+	<-ctx.Done()
+	s.ends = append(s.ends, time.Now())
+	return tracking.Written{}, ctx.Err()
+}
+
+// patient is a store that does what it is asked to, however long that takes: a Service waits no longer
+// than three seconds to assign one task of many, and a machine may be busy.
+type patient struct{ tracking.Store }
+
+func (s *patient) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
+	return s.Store.Task(context.WithoutCancel(ctx), app, id)
+}
+
+func (s *patient) Waiting(ctx context.Context, app tracking.AppID, f tracking.WaitingFilter) ([]tracking.Task, error) {
+	return s.Store.Waiting(context.WithoutCancel(ctx), app, f)
+}
+
+func (s *patient) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
+	return s.Store.Offers(context.WithoutCancel(ctx), app, o)
+}
+
+func (s *patient) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Changeset) (tracking.Written, error) {
+	return s.Store.Commit(context.WithoutCancel(ctx), app, cs)
 }
 
 // tally counts what a Service asks of a store to assign tasks.

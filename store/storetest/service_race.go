@@ -154,7 +154,7 @@ func several(t testing.TB, s tracking.Store, n int, opts tracking.Options) []*tr
 	opts.Now = c.now
 	var list []*tracking.Service
 	for range n {
-		list = append(list, service(t, s, opts).ForApp(here))
+		list = append(list, service(t, &patient{s}, opts).ForApp(here))
 	}
 	return list
 }

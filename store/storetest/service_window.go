@@ -130,7 +130,7 @@ func dueTasksUnderManyHands(t testing.TB, s tracking.Store) {
 	c := &clock{at: t0}
 	var svcs []*tracking.Service
 	for range 2 {
-		svcs = append(svcs, service(t, s, tracking.Options{Now: c.now, MaxOpenTasks: 2}).ForApp(here))
+		svcs = append(svcs, service(t, &patient{s}, tracking.Options{Now: c.now, MaxOpenTasks: 2}).ForApp(here))
 	}
 	drivers := standBy(t, svcs[0], 10)
 	ids := comingDue(t, svcs[0], n)
