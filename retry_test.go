@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -443,40 +444,46 @@ func TestRevokedLinksOfTries(t *testing.T) {
 // TestFollowThroughTheRetry: who watches the link of the first task is woken by what becomes of the
 // new one, and by the end of the link that is watched.
 func TestFollowThroughTheRetry(t *testing.T) {
-	w := newWorld(t)
-	first := w.fail(newDrop())
-	link := must(w.TaskLink(w.ctx, first.ID))(t)
-	second := w.retry(first.ID)
-	w.driver("own", 0)
-	ctx, stop := context.WithTimeout(w.ctx, 8*time.Second) // below the time between polls
-	defer stop()
-	var seen []string
-	var ended error
-	for v, err := range w.Follow(ctx, link) {
-		if ended = err; err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		first := w.fail(newDrop())
+		link := must(w.TaskLink(w.ctx, first.ID))(t)
+		second := w.retry(first.ID)
+		w.driver("own", 0)
+		ctx, stop := context.WithTimeout(w.ctx, time.Minute)
+		defer stop()
+		began := time.Now()
+		var seen []string
+		var ended error
+		for v, err := range w.Follow(ctx, link) {
+			if ended = err; err != nil {
+				break
+			}
+			seen = append(seen, v.Status+" "+v.CustomerNote)
+			switch len(seen) {
+			case 1:
+				must(w.AssignTask(w.ctx, second.ID, "own"))(t)
+			case 2:
+				if err := w.NoteFromCustomer(w.ctx, link, "round the back"); err != nil {
+					t.Fatal(err)
+				}
+			case 3:
+				if got := w.task(second.ID); got.CustomerNote != "round the back" {
+					t.Errorf("the note is not with the second: %+v", got)
+				}
+				if err := w.RevokeTaskLink(w.ctx, first.ID); err != nil {
+					t.Fatal(err)
+				}
+			}
 		}
-		seen = append(seen, v.Status+" "+v.CustomerNote)
-		switch len(seen) {
-		case 1:
-			must(w.AssignTask(w.ctx, second.ID, "own"))(t)
-		case 2:
-			if err := w.NoteFromCustomer(w.ctx, link, "round the back"); err != nil {
-				t.Fatal(err)
-			}
-		case 3:
-			if got := w.task(second.ID); got.CustomerNote != "round the back" {
-				t.Errorf("the note is not with the second: %+v", got)
-			}
-			if err := w.RevokeTaskLink(w.ctx, first.ID); err != nil {
-				t.Fatal(err)
-			}
+		want := []string{"created ", "assigned ", "assigned round the back"}
+		if !slices.Equal(seen, want) || code(ended) != tracking.ErrNotFound {
+			t.Errorf("seen %q, then %v; want %q and the end of the link", seen, ended, want)
 		}
-	}
-	want := []string{"created ", "assigned ", "assigned round the back"}
-	if !slices.Equal(seen, want) || code(ended) != tracking.ErrNotFound {
-		t.Errorf("seen %q, then %v; want %q and the end of the link", seen, ended, want)
-	}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("it waited for %v", took)
+		}
+	})
 }
 
 // TestTriesEnd: links follow every try that there can be, and there can be a hundred.
@@ -542,14 +549,16 @@ func TestRetryLosesNoRace(t *testing.T) {
 // TestRetryWaitsForNobody tries many tasks again that go to a driver at once: the locks of a task
 // and of a driver may be one and the same.
 func TestRetryWaitsForNobody(t *testing.T) {
-	w := newWorld(t, func(o *tracking.Options) { o.MaxOpenTasks = -1 })
-	w.driver("own", 0)
-	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
-	defer cancel()
-	for range 2000 {
-		id := w.create(true).ID
-		must(w.CancelTask(ctx, id, tracking.Reason{}))(t)
-		next := must(w.RetryTask(ctx, id, tracking.Retry{}))(t)
-		must(w.CancelTask(ctx, next.ID, tracking.Reason{}))(t)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *tracking.Options) { o.MaxOpenTasks = -1 })
+		w.driver("own", 0)
+		ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
+		defer cancel()
+		for range 2000 {
+			id := w.create(true).ID
+			must(w.CancelTask(ctx, id, tracking.Reason{}))(t)
+			next := must(w.RetryTask(ctx, id, tracking.Retry{}))(t)
+			must(w.CancelTask(ctx, next.ID, tracking.Reason{}))(t)
+		}
+	})
 }
