@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter"
+	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
 // dial opens a connection of its own. Its deadline only keeps a broken test from hanging for ever.
@@ -109,8 +110,9 @@ func TestSlowBody(t *testing.T) {
 // TestSlowPhone: a batch of positions has six times as long, once the token is known.
 func TestSlowPhone(t *testing.T) {
 	const timeout = 100 * time.Millisecond
-	s := newServer(t, func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = timeout })
-	token, _ := s.phone("ravi")
+	store := memory.New()
+	token, _ := newServerOn(t, store).phone("ravi") // whose requests have their time
+	s := newServerOn(t, store, func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = timeout })
 	start := time.Now()
 	c := s.dial()
 	io.WriteString(c,
