@@ -281,12 +281,15 @@ func (p *packing) driverMostly(d *tracking.Driver) {
 	p.time(&d.LegAt)
 	integer(p, &d.TokenGeneration)
 	p.hash(&d.AppToken)
+	p.hash(&d.IngestToken)
+	if p.over() {
+		return
+	}
+	texts(p, &d.Properties)
+	p.stops(&d.Route)
 }
 
 func (p *packing) driverRest(d *tracking.Driver) {
-	p.hash(&d.IngestToken)
-	texts(p, &d.Properties)
-	slice(p, &d.Route, (*packing).stop)
 	pointer(p, &d.MaxOpenTasks, integer[int])
 	slice(p, &d.Push, (*packing).push)
 }
@@ -301,6 +304,16 @@ func (p *packing) event(e *tracking.Event) {
 	text(p, &e.Actor)
 	text(p, &e.Person)
 	texts(p, &e.Data)
+}
+
+// stops is slice, by which p would go to the heap.
+func (p *packing) stops(v *[]tracking.Stop) {
+	if n := p.number(uint64(len(*v))); !p.writes && n > 0 {
+		*v = make([]tracking.Stop, n)
+	}
+	for i := range *v {
+		p.stop(&(*v)[i])
+	}
 }
 
 func (p *packing) stop(v *tracking.Stop) {
