@@ -20,10 +20,10 @@ type fix struct {
 	LngLat   *tracking.LngLat `json:"lnglat"`
 	Time     time.Time        `json:"time"`
 	EventID  string           `json:"event_id"`
-	Accuracy *float64         `json:"accuracy"` // metres
-	Speed    *float64         `json:"speed"`    // metres a second
-	Bearing  *float64         `json:"bearing"`  // degrees, clockwise from north
-	Battery  *float64         `json:"battery"`  // 0 to 1
+	Accuracy tracking.Reading `json:"accuracy"` // metres
+	Speed    tracking.Reading `json:"speed"`    // metres a second
+	Bearing  tracking.Reading `json:"bearing"`  // degrees, clockwise from north
+	Battery  tracking.Reading `json:"battery"`  // 0 to 1
 }
 
 // driverFixes records a batch. What is wrong with one fix is its outcome and not the batch's: a
@@ -52,14 +52,6 @@ func fixOf(e strict.Judged[fix]) tracking.Fix {
 	}
 	return tracking.Fix{
 		LngLat: *b.LngLat, Time: b.Time, EventID: b.EventID,
-		Accuracy: readingOf(b.Accuracy), Speed: readingOf(b.Speed),
-		Bearing: readingOf(b.Bearing), Battery: readingOf(b.Battery),
+		Accuracy: b.Accuracy, Speed: b.Speed, Bearing: b.Bearing, Battery: b.Battery,
 	}
-}
-
-func readingOf(v *float64) tracking.Reading {
-	if v == nil {
-		return tracking.Reading{}
-	}
-	return tracking.Known(*v)
 }

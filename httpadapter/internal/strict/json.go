@@ -23,12 +23,15 @@ import (
 // MaxDepth is how deep arrays and objects may nest; the outermost object counts as 1.
 const MaxDepth = 32
 
-// member is one member of an object. The value is kept as the bytes it came in, without space
-// around it.
+// member is one member of an object: where in the document its key is, in its quotes, and its value,
+// without space around it. No body is so long that 32 bits would not do.
 type member struct {
-	key []byte // without its escapes
-	raw span
+	keyFrom, keyTo, from, to int32
+	next                     int32 // of all members, the first behind those that the value holds
+	plain                    bool  // the key has no escapes
 }
+
+func (m *member) raw() span { return span{int(m.from), int(m.to)} }
 
 // span is a part of the document.
 type span struct{ from, to int }
@@ -46,10 +49,11 @@ const (
 
 // document is a JSON text that was found to be well formed.
 type document struct {
-	b      []byte
-	faults []fault  // in order of their place
-	spare  []member // behind its length is room for those of the objects that come
-	left   int      // how many members those have in all
+	b       []byte
+	faults  []fault  // in order of their place
+	members []member // of all objects, in order of their keys' place
+	few     [16]member
+	own     own // of the body itself
 }
 
 // syntaxError says that the text is no JSON at all. Its place tells the caller where to look
@@ -66,7 +70,8 @@ func parse(b []byte) (*document, *tracking.Error) {
 	if !utf8.Valid(b) {
 		return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid UTF-8."}
 	}
-	p := parser{b: b}
+	d := &document{b: b}
+	p := parser{b: b, members: d.few[:0]}
 	p.space()
 	if err := p.value(0); err != nil {
 		return nil, err
@@ -76,13 +81,14 @@ func parse(b []byte) (*document, *tracking.Error) {
 		return nil, syntaxError(p.i, "there is something after the end of the value")
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return a.at - b.at })
-	return &document{b: b, faults: p.faults, left: p.members}, nil
+	d.faults, d.members = p.faults, p.members
+	return d, nil
 }
 
 type parser struct {
 	b       []byte
 	i       int
-	members int // of all objects
+	members []member
 	faults  []fault
 }
 
@@ -144,7 +150,7 @@ func (p *parser) value(depth int) *tracking.Error {
 // object reads an object from its opening brace, and refuses a key given twice.
 func (p *parser) object(depth int) *tracking.Error {
 	start := p.i
-	var keys keySet
+	keys := keySet{first: len(p.members)}
 	for first := true; ; first = false {
 		p.i++ // past { or ,
 		p.space()
@@ -155,14 +161,13 @@ func (p *parser) object(depth int) *tracking.Error {
 		if p.peek() != '"' {
 			return p.unexpected()
 		}
-		p.members++
-		key := span{from: p.i}
-		plain, err := p.text()
-		if err != nil {
+		m := member{keyFrom: int32(p.i)}
+		var err *tracking.Error
+		if m.plain, err = p.text(); err != nil {
 			return err
 		}
-		key.to = p.i
-		if keys.add(p.b, key, plain) {
+		m.keyTo = int32(p.i)
+		if keys.add(p, &m) {
 			p.faults = append(p.faults, fault{start, repeatedKey})
 		}
 		p.space()
@@ -171,9 +176,13 @@ func (p *parser) object(depth int) *tracking.Error {
 		}
 		p.i++
 		p.space()
+		m.from = int32(p.i)
+		at := len(p.members)
+		p.members = append(p.members, m)
 		if err := p.value(depth); err != nil {
 			return err
 		}
+		p.members[at].to, p.members[at].next = int32(p.i), int32(len(p.members))
 		p.space()
 		switch p.peek() {
 		case ',':
@@ -377,39 +386,39 @@ func (p *parser) lowSurrogate(high rune) rune {
 	return loneRune
 }
 
-// keySet finds repeated keys. Objects are small and their keys plain as a rule, so that a map is made
-// only for others.
+// keySet finds repeated keys of an object. Objects are small and their keys plain as a rule, so that a
+// map is made only for others.
 type keySet struct {
-	n    int
-	few  [16]span
-	many map[string]struct{}
+	first int // of all members, the object's first
+	n     int
+	many  map[string]struct{}
 }
 
-// add reports whether the key, in its quotes, was there already.
-func (s *keySet) add(b []byte, key span, plain bool) bool {
-	key = span{key.from + 1, key.to - 1}
-	text := b[key.from:key.to]
-	if s.many == nil && plain && s.n < len(s.few) {
-		for _, k := range s.few[:s.n] {
-			if bytes.Equal(b[k.from:k.to], text) {
+// add reports whether the key was there already.
+func (s *keySet) add(p *parser, m *member) bool {
+	const few = 16
+	key := p.b[m.keyFrom+1 : m.keyTo-1]
+	if s.many == nil && m.plain && s.n < few {
+		s.n++
+		for i := s.first; i < len(p.members); i = int(p.members[i].next) {
+			if o := &p.members[i]; bytes.Equal(p.b[o.keyFrom+1:o.keyTo-1], key) {
 				return true
 			}
 		}
-		s.few[s.n] = key
-		s.n++
 		return false
 	}
 	if s.many == nil {
 		s.many = make(map[string]struct{}, 2*s.n)
-		for _, k := range s.few[:s.n] {
-			s.many[string(b[k.from:k.to])] = struct{}{}
+		for i := s.first; i < len(p.members); i = int(p.members[i].next) {
+			o := &p.members[i]
+			s.many[string(p.b[o.keyFrom+1:o.keyTo-1])] = struct{}{}
 		}
 	}
-	text = unescaped(text)
-	if _, ok := s.many[string(text)]; ok {
+	key = unescaped(key)
+	if _, ok := s.many[string(key)]; ok {
 		return true
 	}
-	s.many[string(text)] = struct{}{}
+	s.many[string(key)] = struct{}{}
 	return false
 }
 
@@ -461,30 +470,18 @@ func (d *document) next(i int) int {
 	}
 }
 
-// members lists an object's members in the order they came.
-func (d *document) members(s span) []member {
-	const room = 16 // for what a small body holds in all
-	if cap(d.spare)-len(d.spare) < min(d.left, room/2) {
-		d.spare = make([]member, 0, min(d.left, room))
+// key is a member's key without its escapes.
+func (d *document) key(m *member) []byte {
+	key := d.b[m.keyFrom+1 : m.keyTo-1]
+	if !m.plain {
+		key = unescaped(key)
 	}
-	list := d.spare[len(d.spare):]
-	for i := d.next(s.from + 1); d.b[i] != '}'; i = d.next(i) {
-		key := span{i, d.skip(i)}
-		i = d.next(key.to)
-		val := span{i, d.skip(i)}
-		list = append(list, member{unescaped(d.b[key.from+1 : key.to-1]), val})
-		i = val.to
-	}
-	d.left -= len(list)
-	if len(list) <= cap(d.spare)-len(d.spare) { // else it has moved
-		d.spare = d.spare[:len(d.spare)+len(list)]
-	}
-	return list[:len(list):len(list)]
+	return key
 }
 
-// elements lists an array's elements, at most max of them; more tells whether there are further
-// ones.
-func (d *document) elements(s span, max int) (list []span, more bool) {
+// elements appends an array's elements to list, at most max of them; more tells whether there are
+// further ones.
+func (d *document) elements(list []span, s span, max int) (_ []span, more bool) {
 	for i := d.next(s.from + 1); d.b[i] != ']'; i = d.next(i) {
 		if len(list) == max {
 			return list, true

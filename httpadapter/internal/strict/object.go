@@ -17,12 +17,18 @@ import (
 // Names must be asked for even when their value is of no use, because asking is what finds a name
 // written in another case.
 type Object struct {
-	doc     *document
-	at      span
-	path    string // "" for the body itself
-	members []member
-	err     **tracking.Error
-	apart   *[]span // arrays of elements that are judged one by one
+	doc   *document
+	at    span
+	path  string // "" for the body itself
+	first int    // of all members, the first that may be its own
+	*own
+}
+
+// own is what has been found out about an object and those within it.
+type own struct {
+	err   *tracking.Error
+	apart []span // arrays of elements that are judged one by one
+	one   [1]span
 }
 
 // ParseObject reads a body that has to be one JSON object.
@@ -35,23 +41,28 @@ func ParseObject(body []byte) (Object, error) {
 	if doc.b[at.from] != '{' {
 		return Object{}, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object."}
 	}
-	return newObject(doc, at, ""), nil
+	return doc.object(at, "", &doc.own), nil
 }
 
 func (d *document) start() int { return d.next(0) }
 
-func newObject(doc *document, at span, path string) Object {
-	own := new(struct {
-		err   *tracking.Error
-		apart []span
-	})
-	return Object{doc: doc, at: at, path: path, members: doc.members(at), err: &own.err, apart: &own.apart}
+func (d *document) object(at span, path string, own *own) Object {
+	first, _ := slices.BinarySearchFunc(d.members, at.from, func(m member, at int) int { return int(m.keyFrom) - at })
+	return Object{doc: d, at: at, path: path, first: first, own: own}
+}
+
+// members yields the members in the order they came.
+func (o Object) members(yield func(*member) bool) {
+	all := o.doc.members
+	for i := o.first; i < len(all) && int(all[i].keyFrom) < o.at.to && yield(&all[i]); {
+		i = int(all[i].next)
+	}
 }
 
 // Err returns the first thing found wrong, as a [*tracking.Error], or nil.
 func (o Object) Err() error {
-	if *o.err != nil {
-		return *o.err
+	if o.err != nil {
+		return o.err
 	}
 	for _, f := range o.doc.faultsFrom(o.at.from) {
 		if f.at >= o.at.to {
@@ -65,7 +76,7 @@ func (o Object) Err() error {
 }
 
 func (o Object) isApart(at int) bool {
-	for _, s := range *o.apart {
+	for _, s := range o.apart {
 		if s.from < at && at < s.to {
 			return true
 		}
@@ -83,9 +94,9 @@ func (o Object) Path(name string) string {
 
 // Fail notes that the member is wrong. The message follows the member's path: "must be …".
 func (o Object) Fail(name, message string) {
-	if *o.err == nil {
+	if o.err == nil {
 		path := o.Path(name)
-		*o.err = &tracking.Error{
+		o.err = &tracking.Error{
 			Code: tracking.ErrInvalid, Field: path, Message: "The field " + path + " " + message + ".",
 		}
 	}
@@ -93,17 +104,19 @@ func (o Object) Fail(name, message string) {
 
 // find returns the member's value; not ok when it is absent or null, or when something is wrong.
 func (o Object) find(name string) (s span, ok bool) {
-	if *o.err != nil {
+	if o.err != nil {
 		return span{}, false
 	}
-	for _, m := range o.members {
-		switch {
-		case string(m.key) == name && ok:
+	all := o.doc.members
+	for i := o.first; i < len(all) && int(all[i].keyFrom) < o.at.to; i = int(all[i].next) {
+		m := &all[i]
+		switch key := o.doc.key(m); {
+		case string(key) == name && ok:
 			o.Fail(name, "is given twice")
 			return span{}, false
-		case string(m.key) == name:
-			s, ok = m.raw, true
-		case begin(m.key, name) && strings.EqualFold(string(m.key), name):
+		case string(key) == name:
+			s, ok = m.raw(), true
+		case begin(key, name) && strings.EqualFold(string(key), name):
 			o.Fail(name, "is given with its name in another case")
 			return span{}, false
 		}
@@ -156,7 +169,7 @@ func (o Object) Lookup(name string) (string, bool) { return o.text(name) }
 // ID is a Lookup that has to be there and not empty.
 func (o Object) ID(name string) string {
 	t, ok := o.text(name)
-	if *o.err == nil && (!ok || t == "") {
+	if o.err == nil && (!ok || t == "") {
 		o.Fail(name, "is required")
 	}
 	return t
@@ -220,6 +233,12 @@ func (o Object) Float(name string) (float64, bool) {
 		o.Fail(name, "must be a number")
 	}
 	return f, ok
+}
+
+// Reading reads a Float.
+func (o Object) Reading(name string) (tracking.Reading, bool) {
+	f, ok := o.Float(name)
+	return tracking.Reading{Value: f, Known: ok}, ok
 }
 
 // number decodes the value if it is a number that float64 can hold.
@@ -317,9 +336,7 @@ func (o Object) Object(name string) (Object, bool) {
 		o.Fail(name, "must be an object")
 		return Object{}, false
 	}
-	in := newObject(o.doc, s, o.Path(name))
-	in.err = o.err
-	return in, true
+	return o.doc.object(s, o.Path(name), o.own), true
 }
 
 // TextMap reads an object of strings, in which a null counts as absent; nil when it is absent, not
@@ -329,26 +346,26 @@ func (o Object) TextMap(name string) map[string]string {
 	if !ok {
 		return nil
 	}
-	m := make(map[string]string, len(in.members))
-	for _, e := range in.members {
-		key := string(e.key)
+	m := map[string]string{}
+	for e := range in.members {
+		key, raw := string(o.doc.key(e)), e.raw()
 		if _, twice := m[key]; twice {
 			o.Fail(name, "gives a key twice")
 			return nil
 		}
-		if o.doc.b[e.raw.from] == 'n' {
+		if o.doc.b[raw.from] == 'n' {
 			continue
 		}
 		// The key is the caller's own word, so the field to blame is the map.
-		if o.doc.b[e.raw.from] != '"' {
+		if o.doc.b[raw.from] != '"' {
 			o.Fail(name, "must hold texts only")
 			return nil
 		}
-		if o.doc.faulty(e.raw) {
+		if o.doc.faulty(raw) {
 			o.Fail(name, "holds half of a surrogate pair")
 			return nil
 		}
-		v := o.doc.text(e.raw)
+		v := o.doc.text(raw)
 		if strings.Contains(v, "\x00") || strings.Contains(key, "\x00") {
 			o.Fail(name, "must not hold the character U+0000")
 			return nil
@@ -378,7 +395,7 @@ func (o Object) Lookups(name string, max int) (list []string, ok bool) {
 		o.Fail(name, "must be an array")
 		return nil, false
 	}
-	elements, more := o.doc.elements(s, max)
+	elements, more := o.doc.elements(nil, s, max)
 	if more {
 		o.Fail(name, "has more than "+strconv.Itoa(max)+" elements")
 		return nil, false
@@ -407,6 +424,7 @@ type List struct {
 type Element struct {
 	doc *document
 	at  span
+	own own
 }
 
 // List reads an array. Not ok when it is absent. What is wrong within an element is not an error of
@@ -420,7 +438,10 @@ func (o Object) List(name string) (List, bool) {
 		o.Fail(name, "must be an array")
 		return List{}, false
 	}
-	*o.apart = append(*o.apart, s)
+	if o.apart == nil {
+		o.apart = o.one[:0]
+	}
+	o.apart = append(o.apart, s)
 	return List{o.doc, s}, true
 }
 
@@ -429,19 +450,20 @@ func (l List) Take(max int) (elements []Element, more bool) {
 	if l.doc == nil {
 		return nil, false
 	}
-	spans, more := l.doc.elements(l.at, max)
+	var few [4]span
+	spans, more := l.doc.elements(few[:0], l.at, max)
 	elements = make([]Element, len(spans))
 	for i, s := range spans {
-		elements[i] = Element{l.doc, s}
+		elements[i] = Element{doc: l.doc, at: s}
 	}
 	return elements, more
 }
 
 // Object reads the element as an object whose members are told of under path; "" for their bare
 // names. Not ok when it is something else.
-func (e Element) Object(path string) (Object, bool) {
+func (e *Element) Object(path string) (Object, bool) {
 	if e.doc.b[e.at.from] != '{' {
 		return Object{}, false
 	}
-	return newObject(e.doc, e.at, path), true
+	return e.doc.object(e.at, path, &e.own), true
 }

@@ -22,11 +22,11 @@ import (
 // that are wrong the first field's is told. The fields of an embedded struct stand among the
 // others.
 //
-// A field is a string, int, bool, float64, [time.Time], [TimeOrNone], [tracking.LngLat],
-// map[string]string, an [Elements], a struct of such fields, a string type with [Words], a slice of
-// strings or of such a type, or a pointer to one of them. Where the member is absent a pointer and a
-// slice stay nil, and anything else has its zero value; a slice that is given, and empty, is not
-// nil.
+// A field is a string, int, bool, float64, [tracking.Reading] for a float64, [time.Time],
+// [TimeOrNone], [tracking.LngLat], map[string]string, an [Elements], a struct of such fields, a
+// string type with [Words], a slice of strings or of such a type, or a pointer to one of them. Where
+// the member is absent a pointer and a slice stay nil, and anything else has its zero value; a slice
+// that is given, and empty, is not nil.
 //
 // The tag strict says more, with commas between:
 //   - required: the member has to be there
@@ -208,6 +208,9 @@ func (f *Field) reader(pointer bool) reading {
 		return scalar(Object.Bool, pointer)
 	case reflect.TypeFor[float64]():
 		return scalar(Object.Float, pointer)
+	case reflect.TypeFor[tracking.Reading]():
+		f.Type = reflect.TypeFor[float64]()
+		return scalar(Object.Reading, pointer)
 	case reflect.TypeFor[time.Time]():
 		return scalar(Object.Time, pointer)
 	case reflect.TypeFor[TimeOrNone]():
@@ -388,8 +391,8 @@ type Judged[T any] struct {
 func (e Elements[T]) Take(max int) (list []Judged[T], more bool) {
 	elements, more := e.list.Take(max)
 	list = make([]Judged[T], len(elements))
-	for i, one := range elements {
-		o, ok := one.Object("")
+	for i := range elements {
+		o, ok := elements[i].Object("")
 		if !ok {
 			list[i].Err = &tracking.Error{Code: tracking.ErrInvalid, Message: "The element must be an object."}
 			continue
@@ -405,9 +408,9 @@ func (e Elements[T]) Take(max int) (list []Judged[T], more bool) {
 func (e Elements[T]) All(name string, max int) ([]T, error) {
 	elements, _ := e.list.Take(max)
 	list := make([]T, len(elements))
-	for i, one := range elements {
+	for i := range elements {
 		path := fmt.Sprintf("%s[%d]", name, i)
-		o, ok := one.Object(path)
+		o, ok := elements[i].Object(path)
 		if !ok {
 			return nil, &tracking.Error{
 				Code: tracking.ErrInvalid, Field: path, Message: "The field " + path + " must be an object.",

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter/internal/strict"
@@ -41,6 +42,7 @@ type everything struct {
 	BoolP    *bool              `json:"bool_p"`
 	Float    float64            `json:"float"`
 	FloatP   *float64           `json:"float_p"`
+	Reading  tracking.Reading   `json:"reading"`
 	Point    tracking.LngLat    `json:"point"`
 	PointP   *tracking.LngLat   `json:"point_p"`
 	TimeP    *time.Time         `json:"time_p"`
@@ -70,13 +72,13 @@ func TestShape(t *testing.T) {
 		{`{"id":"t","required":true,"text":null,"inner":null,"inner_p":null,"map":null,"word":null,"word_p":null,"text_p":null,"point_p":null}`,
 			everything{ID: "t", Required: true}},
 		{`{"id":"t","required":true,"at":"2026-03-14T09:00Z","text":"a","text_p":"","named_p":"d","looked":"\u0000","code":"007","dest":[1.50,-2],"word":"no",
-			"word_p":"perhaps","int":-3,"bool":true,"bool_p":false,"float":0.5,"float_p":0.5,"point":[1,2],"point_p":[3,4],"time_p":"2026-03-14T09:00Z",
+			"word_p":"perhaps","int":-3,"bool":true,"bool_p":false,"float":0.5,"float_p":0.5,"reading":0,"point":[1,2],"point_p":[3,4],"time_p":"2026-03-14T09:00Z",
 			"none":"","some":"2026-03-14T09:00Z",
 			"map":{"k":"v"},"inner":{"name":"n"},"inner_p":{},"more":[]}`,
 			everything{
 				ID: "t", Required: true, when: when{at}, Text: "a", TextP: &text, NamedP: &named, Looked: "\x00",
 				Code: &code, Dest: "1.5,-2",
-				Word: "no", WordP: &w, Int: -3, Bool: yes, BoolP: &no, Float: half, FloatP: &half,
+				Word: "no", WordP: &w, Int: -3, Bool: yes, BoolP: &no, Float: half, FloatP: &half, Reading: tracking.Known(0),
 				Point:  tracking.LngLat{Lng: 1, Lat: 2},
 				PointP: &tracking.LngLat{Lng: 3, Lat: 4}, TimeP: &at, Map: map[string]string{"k": "v"},
 				None: &strict.TimeOrNone{}, Some: &strict.TimeOrNone{Time: at},
@@ -107,6 +109,7 @@ func TestShape(t *testing.T) {
 		{`{"id":"t","required":true,"word":"maybe"}`, "word", "The field word must be yes, no or perhaps."},
 		{`{"id":"t","required":true,"word":""}`, "word", "The field word must be yes, no or perhaps."},
 		{`{"id":"t","required":true,"word":1}`, "word", "The field word must be a text."},
+		{`{"id":"t","required":true,"reading":"1"}`, "reading", "The field reading must be a number."},
 		{`{"id":"t","required":true,"int":1.0}`, "int", "The field int must be an integer."},
 		{`{"id":"t","required":true,"inner_p":{"name":1}}`, "inner_p.name", "The field inner_p.name must be a text."},
 		{`{"id":"t","required":true,"inner":[]}`, "inner", "The field inner must be an object."},
@@ -228,5 +231,36 @@ func TestShapePanics(t *testing.T) {
 			}()
 			make()
 		})
+	}
+}
+
+// TestMembersOfTheirObject: a member is one of the object that it stands in, and of none before,
+// behind, around or within that one.
+func TestMembersOfTheirObject(t *testing.T) {
+	type leaf struct {
+		ID string `json:"id"`
+		N  *inner `json:"n"`
+	}
+	type tree struct {
+		Empty *inner                `json:"empty"`
+		One   *leaf                 `json:"one"`
+		List  strict.Elements[leaf] `json:"list"`
+		Name  string                `json:"name"`
+		Last  map[string]string     `json:"last"`
+	}
+	got, err := strict.ShapeOf[tree]().Decode([]byte(`{"skipped":[{"name":"a"},[{"id":{"name":"b"}}]],"empty":{},` +
+		`"one":{"n":{},"id":"1"},"list":[{},{"id":"2","n":{"name":"c","id":"d"}},{"n":{"id":"e"}},{"\u0069d":"3"}],` +
+		`"other":{"name":"f","last":{"g":"h"}},"name":"i","last":{"name":"j","list":"k"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := got.List.All("list", 9)
+	want := []leaf{{}, {"2", &inner{"c"}}, {"", &inner{}}, {ID: "3"}}
+	if d := cmp.Diff(want, list); err != nil || d != "" {
+		t.Errorf("%v (-want +got)\n%s", err, d)
+	}
+	rest := tree{Empty: &inner{}, One: &leaf{"1", &inner{}}, Name: "i", Last: map[string]string{"name": "j", "list": "k"}}
+	if d := cmp.Diff(rest, got, cmpopts.IgnoreFields(tree{}, "List")); d != "" {
+		t.Errorf("(-want +got)\n%s", d)
 	}
 }
