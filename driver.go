@@ -1040,20 +1040,7 @@ func (s *Service) RecordFixes(ctx context.Context, driver DriverID, fixes []Fix)
 		}
 	}
 	outcomes := make([]FixOutcome, len(fixes))
-	kept, err := s.record(ctx, "RecordFixes", driver, func(b *FixBatch) {
-		b.Fixes = make([]Fix, 0, len(fixes))
-		for i, f := range fixes {
-			f.Trusted = false
-			outcomes[i] = f.screen(b.SeenAt)
-			if outcomes[i] != FixInvalid {
-				b.Skew = nearer(b.Skew, Known(f.Time.Sub(b.SeenAt).Seconds()))
-			}
-			if outcomes[i] == "" {
-				f.Time = stamp(f.Time)
-				b.Fixes = append(b.Fixes, f)
-			}
-		}
-	})
+	kept, err := s.record(ctx, "RecordFixes", driver, fixes, outcomes, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -1070,14 +1057,15 @@ func (s *Service) RecordFixes(ctx context.Context, driver DriverID, fixes []Fix)
 // is read. Codes: ErrNotFound.
 func (s *Service) NoteUnread(ctx context.Context, driver DriverID, n int) (err error) {
 	defer s.observe(&ctx, "NoteUnread").end(&err)
-	_, err = s.record(ctx, "NoteUnread", driver, func(b *FixBatch) { b.Unread = max(n, 0) })
+	_, err = s.record(ctx, "NoteUnread", driver, nil, nil, max(n, 0))
 	return err
 }
 
-// record keeps a batch of what a driver's phone sent, which fill fills in, and tells those who look
-// on.
-func (s *Service) record(ctx context.Context, name string, driver DriverID, fill func(*FixBatch)) ([]FixOutcome,
-	error) {
+// record keeps what a driver's phone sent, and tells those who look on. It sets the outcomes of the fixes
+// that are not to be recorded, and returns those of the others.
+func (s *Service) record(
+	ctx context.Context, name string, driver DriverID, fixes []Fix, outcomes []FixOutcome, unread int,
+) ([]FixOutcome, error) {
 	if !lookup(string(driver)) {
 		return nil, notFound("driver_id", "driver")
 	}
@@ -1087,7 +1075,8 @@ func (s *Service) record(ctx context.Context, name string, driver DriverID, fill
 			return err
 		}
 		b := s.batch(driver, now)
-		fill(&b)
+		b.Unread = unread
+		b.screen(fixes, outcomes)
 		var err error
 		// The store calls b.Record inside its own transaction: the rule of fixes is there.
 		rec, err = s.store.RecordFixes(ctx, s.app, b)
@@ -1125,6 +1114,26 @@ func (s *Service) batch(driver DriverID, now time.Time, fixes ...Fix) FixBatch {
 	return FixBatch{
 		DriverID: driver, Person: s.person(driver), SeenAt: now, Latest: now.Add(maxAhead), Fixes: fixes,
 		KeepOffDuty: s.opts.KeepOffDuty, MaxAccuracy: max(s.opts.MaxAccuracy, 0), MaxFixAge: s.opts.MaxFixAge,
+	}
+}
+
+// screen takes in those of the fixes that can be what a phone measured, and sets the outcomes of the
+// others.
+func (b *FixBatch) screen(fixes []Fix, outcomes []FixOutcome) {
+	if len(fixes) == 0 {
+		return
+	}
+	b.Fixes = make([]Fix, 0, len(fixes))
+	for i, f := range fixes {
+		f.Trusted = false
+		outcomes[i] = f.screen(b.SeenAt)
+		if outcomes[i] != FixInvalid {
+			b.Skew = nearer(b.Skew, Known(f.Time.Sub(b.SeenAt).Seconds()))
+		}
+		if outcomes[i] == "" {
+			f.Time = stamp(f.Time)
+			b.Fixes = append(b.Fixes, f)
+		}
 	}
 }
 
@@ -1306,18 +1315,20 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 	j := judgement{
 		FixBatch: b, log: log, pos: b.arrive(d.Position), end: end, known: known, live: d.Position.Fix.Time,
 	}
-	if err := j.admit(&d); err != nil {
+	var one [1]judged // on the stack, if no other has a part of it
+	fresh, err := j.admit(&d, one[:0])
+	if err != nil {
 		return Recorded{}, err
 	}
-	if len(j.fresh) > 0 {
-		done, err := j.append()
+	if len(fresh) > 0 {
+		done, err := j.append(fresh)
 		if err == nil && !done {
-			err = j.insert()
+			err = j.insert(fresh)
 		}
 		if err != nil {
 			return Recorded{}, err
 		}
-		j.name()
+		j.name(fresh)
 	}
 	moved, rewritten := j.pos.Fix != shown.Fix, j.rewritten || d.Position.Fix != shown.Fix
 	if rewritten || j.late(newest) {
@@ -1451,7 +1462,17 @@ func (s spot) reaches(o spot) bool {
 		return false
 	}
 	dt := max(o.after(s).Abs(), time.Second)
-	return Distance(LngLat{s.Lng, s.Lat}, LngLat{o.Lng, o.Lat}) <= MaxSpeed*dt.Seconds()
+	return noFarther(LngLat{s.Lng, s.Lat}, LngLat{o.Lng, o.Lat}, MaxSpeed*dt.Seconds())
+}
+
+// noFarther reports whether the [Distance] is at most so many metres. Mostly a way first along the meridian
+// and then along the equator is short enough, and no shorter: to know that takes no sine.
+func noFarther(a, b LngLat, metres float64) bool {
+	const rounding = 1e-9 // far more than what either is off by where places are near each other
+	if degrees := math.Abs(b.Lat-a.Lat) + between(a.Lng, b.Lng); degrees < 1 && degrees*degree*(1+rounding) <= metres {
+		return true
+	}
+	return Distance(a, b) <= metres
 }
 
 // left is a stretch of fixes that was left by a jump.
@@ -1684,7 +1705,6 @@ type judgement struct {
 	end       tail // of pos, before
 	known     bool
 	outcomes  []FixOutcome
-	fresh     []judged  // what is to be kept, in order of time
 	kept      []KeptFix // what has been put into the log: room for it is made with that for the rest
 	live      time.Time // of the newest good fix of those before
 	rewritten bool
@@ -1706,52 +1726,52 @@ func kept(f KeptFix) judged {
 
 func (f judged) at() int64 { return f.Time.UnixMilli() }
 
-// admit sorts out what is not to be kept, and brings the rest in order of time.
-func (j *judgement) admit(d *Driver) error {
+// admit sorts out what is not to be kept, and returns the rest in order of time, in room if there is
+// enough.
+func (j *judgement) admit(d *Driver, room []judged) ([]judged, error) {
 	if len(j.Fixes) == 0 {
-		return nil
+		return nil, nil
 	}
+	fresh := slices.Grow(room, len(j.Fixes))
 	if n := len(j.Fixes); n == 1 {
 		var one struct {
 			outcomes [1]FixOutcome
-			fresh    [1]judged
 			kept     [1]KeptFix
 		}
-		j.outcomes, j.fresh, j.kept = one.outcomes[:], one.fresh[:0], one.kept[:0]
+		j.outcomes, j.kept = one.outcomes[:], one.kept[:0]
 	} else {
-		j.outcomes, j.fresh, j.kept = make([]FixOutcome, n), make([]judged, 0, n), make([]KeptFix, 0, n)
+		j.outcomes, j.kept = make([]FixOutcome, n), make([]KeptFix, 0, n)
 	}
 	sorted := true
 	for i, f := range j.Fixes {
 		if !j.KeepOffDuty && !f.Trusted && d.offDuty(f.Time) {
 			in, err := j.log.InTrip(f.Time)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			if !in {
 				j.outcomes[i] = FixOffDuty
 				continue
 			}
 		}
-		sorted = sorted && (len(j.fresh) == 0 || j.fresh[len(j.fresh)-1].Time.Before(f.Time))
+		sorted = sorted && (len(fresh) == 0 || fresh[len(fresh)-1].Time.Before(f.Time))
 		coarse := j.MaxAccuracy > 0 && f.Accuracy.Known && f.Accuracy.Value > j.MaxAccuracy
-		j.fresh = append(j.fresh, judged{KeptFix: KeptFix{Fix: f}, coarse: coarse, index: i})
+		fresh = append(fresh, judged{KeptFix: KeptFix{Fix: f}, coarse: coarse, index: i})
 	}
 	if sorted {
-		return nil
+		return fresh, nil
 	}
-	slices.SortStableFunc(j.fresh, func(a, b judged) int { return a.Time.Compare(b.Time) })
+	slices.SortStableFunc(fresh, func(a, b judged) int { return a.Time.Compare(b.Time) })
 	n := 1
-	for _, f := range j.fresh[1:] {
-		if f.Time.Equal(j.fresh[n-1].Time) {
+	for _, f := range fresh[1:] {
+		if f.Time.Equal(fresh[n-1].Time) {
 			j.outcomes[f.index] = FixDuplicate
 			continue
 		}
-		j.fresh[n] = f
+		fresh[n] = f
 		n++
 	}
-	j.fresh = j.fresh[:n]
-	return nil
+	return fresh[:n], nil
 }
 
 // step judges the last of rows, which lie in order of time, and changes the marks that it changes
@@ -1802,21 +1822,21 @@ func (t *track) step(rows []judged, elsewhere func(at int64, mark FixMark)) (bey
 
 // append keeps the batch if all of it is newer than what is kept, without reading the log, and
 // tells whether it could.
-func (j *judgement) append() (done bool, err error) {
+func (j *judgement) append(fresh []judged) (done bool, err error) {
 	t := j.end
-	if !j.known || t.Newest != never && j.fresh[0].at() <= t.Newest {
+	if !j.known || t.Newest != never && fresh[0].at() <= t.Newest {
 		return false, nil
 	}
 	var changed []KeptFix
-	for i := range j.fresh {
-		beyond := t.step(j.fresh[:i+1], func(at int64, mark FixMark) {
+	for i := range fresh {
+		beyond := t.step(fresh[:i+1], func(at int64, mark FixMark) {
 			changed = append(changed, KeptFix{Fix: Fix{Time: time.UnixMilli(at).UTC()}, Mark: mark})
 		})
 		if beyond {
 			return false, nil
 		}
 	}
-	good, coarse := newestOf(j.fresh)
+	good, coarse := newestOf(fresh)
 	if !good.Time.IsZero() {
 		t.CoarseAt = 0
 	}
@@ -1832,7 +1852,7 @@ func (j *judgement) append() (done bool, err error) {
 	if !good.Time.IsZero() {
 		t.GoodAt = spotOf(good).At
 	}
-	t.Newest = j.fresh[len(j.fresh)-1].at()
+	t.Newest = fresh[len(fresh)-1].at()
 	j.pos = j.pos.show(fix, t)
 	if len(changed) > 0 {
 		j.rewritten = true
@@ -1840,7 +1860,7 @@ func (j *judgement) append() (done bool, err error) {
 			return true, err
 		}
 	}
-	return true, j.put(j.fresh)
+	return true, j.put(fresh)
 }
 
 // put keeps the new ones of rows.
@@ -1879,11 +1899,11 @@ const (
 
 // insert puts the batch among the kept fixes: from one to judge by before the first to where all is
 // as it was, and so on from the next new fix.
-func (j *judgement) insert() error {
-	for i := range j.fresh {
-		j.fresh[i].Mark, j.fresh[i].looked = 0, 0
+func (j *judgement) insert(fresh []judged) error {
+	for i := range fresh {
+		fresh[i].Mark, fresh[i].looked = 0, 0
 	}
-	for rest := j.fresh; len(rest) > 0; {
+	for rest := fresh; len(rest) > 0; {
 		n, err := j.insertSome(rest)
 		if err != nil {
 			return err
@@ -2140,8 +2160,8 @@ func (j *judgement) reshow(rows []judged) error {
 }
 
 // name says of each fix how it looked on arrival.
-func (j *judgement) name() {
-	for _, f := range j.fresh {
+func (j *judgement) name(fresh []judged) {
+	for _, f := range fresh {
 		switch f.looked {
 		case MarkCoarse, MarkForgotten:
 			j.outcomes[f.index] = FixCoarse

@@ -713,3 +713,27 @@ func TestDrawnGrowsAtItsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A limit that is the distance itself, or beside it, or what is known without a sine, decides as the
+// distance does.
+func TestNoFarther(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		small := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-1e-6, 1e-6), rapid.Float64Range(-1, 1))
+		lng := rapid.OneOf(rapid.Float64Range(-180, 180), rapid.SampledFrom([]float64{-180, -179.9999999, 0, 180}))
+		lat := rapid.OneOf(rapid.Float64Range(-89, 89), rapid.SampledFrom([]float64{-89, 0, 89}))
+		a := LngLat{lng.Draw(t, "lng"), lat.Draw(t, "lat")}
+		b := LngLat{math.Remainder(a.Lng+small.Draw(t, "east"), 360), a.Lat + small.Draw(t, "north")}
+		d := Distance(a, b)
+		if !noFarther(a, b, d) || !noFarther(b, a, d) {
+			t.Fatalf("%v and %v are not within their distance", a, b)
+		}
+		way := (math.Abs(b.Lat-a.Lat) + between(a.Lng, b.Lng)) * degree
+		for _, off := range []float64{-1e-3, -1e-6, -1e-8, -1e-15, 0, 1e-15, 1e-8, 1e-6} {
+			for _, m := range []float64{d * (1 + off), way * (1 + off)} {
+				if got := noFarther(a, b, m); got != (d <= m) {
+					t.Fatalf("%v and %v, %v m apart, within %v m: %v", a, b, d, m, got)
+				}
+			}
+		}
+	})
+}
