@@ -282,11 +282,14 @@ func (s *Store) Drivers(
 ) ([]tracking.Driver, bool, error) {
 	if f.Near != nil {
 		skip, more := f.Offset(), false
+		room := hitRooms.Get().(*[]nearby.Hit)
 		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit {
 			var hits []nearby.Hit
-			hits, more = a.near(f, skip, f.Limit)
+			hits, more = a.near(f, skip, f.Limit, *room)
 			return hits
 		})
+		clear(*room)
+		hitRooms.Put(room)
 		return list, more, err
 	}
 	a, err := s.read(ctx, app)
@@ -345,10 +348,15 @@ func matches(r *driverRow, f tracking.DriverFilter) bool {
 	return true
 }
 
-// near finds the nearest drivers that pass f, and tells whether there are more.
-func (a *application) near(f tracking.DriverFilter, skip, limit int) (hits []nearby.Hit, more bool) {
+// hitRooms have room for the hits of a page.
+var hitRooms = sync.Pool{New: func() any { return new(make([]nearby.Hit, 20)) }}
+
+// near finds the nearest drivers that pass f, in room if there is enough, and tells whether there are more.
+func (a *application) near(
+	f tracking.DriverFilter, skip, limit int, room []nearby.Hit,
+) (hits []nearby.Hit, more bool) {
 	if len(f.Properties) == 0 {
-		return a.nearby.Page(*f.Near, nearby.Filter{Available: f.Available}, skip, limit)
+		return a.nearby.Page(*f.Near, nearby.Filter{Available: f.Available}, skip, limit, room)
 	}
 	hits = a.nearWith(f, skip, limit+1)
 	return hits[:min(limit, len(hits))], len(hits) > limit

@@ -8,7 +8,7 @@
 //	var x nearby.Index
 //	x.Put(driver)                                     // after a commit
 //	x.Move(id, recorded.Driver.Position)              // after RecordFixes
-//	hits, more := x.Page(at, nearby.Filter{}, 0, 20)  // page 1 of 20, and whether there is more
+//	hits, more := x.Page(at, nearby.Filter{}, 0, 20, nil) // page 1 of 20, and whether there is more
 //	hits = x.Offers(offer, nil)                       // candidates for automatic assignment
 //	late := x.Silent(before, 100)                     // for tracking.DueSilence
 //	x.PutTask(task)                                   // after a commit

@@ -277,7 +277,7 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 			t.Fatalf("Among(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 		}
 	}
-	page, more := x.Page(at, f, offset, limit)
+	page, more := x.Page(at, f, offset, limit, make([]nearby.Hit, r.IntN(8)))
 	if diff := gocmp.Diff(ref.near(at, f, offset, limit, nil), page); diff != "" {
 		t.Fatalf("Page(%v, offset %d, limit %d) of %d (-want +got):\n%s", at, offset, limit, n, diff)
 	}

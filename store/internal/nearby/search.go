@@ -39,12 +39,13 @@ func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(
 	return x.answer(q)
 }
 
-// Page is Near without keep, and tells whether there were more at that moment.
-func (x *Index) Page(at tracking.LngLat, f Filter, offset, limit int) (page []Hit, more bool) {
+// Page is Near without keep, and tells whether there were more at that moment. It may use the memory of
+// into.
+func (x *Index) Page(at tracking.LngLat, f Filter, offset, limit int, into []Hit) (page []Hit, more bool) {
 	q := near(at, f, offset, limit)
 	x.rlock()
 	defer x.mu.RUnlock()
-	return x.answer(q), x.total(q)-q.offset > limit
+	return x.answerInto(into, q), x.total(q)-q.offset > limit
 }
 
 // Among is Near without keep, of those entries alone that have a position.
@@ -149,7 +150,9 @@ func (x *Index) total(q query) (n int) {
 }
 
 // answer answers q. The lock is held.
-func (x *Index) answer(q query) []Hit {
+func (x *Index) answer(q query) []Hit { return x.answerInto(nil, q) }
+
+func (x *Index) answerInto(into []Hit, q query) []Hit {
 	total := x.total(q)
 	if q.limit <= 0 || q.offset >= total {
 		return nil
@@ -171,7 +174,7 @@ func (x *Index) answer(q query) []Hit {
 	}
 	s.sift()
 	s.pick()
-	list := s.hits()
+	list := s.hits(into)
 	if s.forget() {
 		x.scratch.Put(s)
 	}
@@ -629,14 +632,14 @@ func (s *search) sortNearest() {
 }
 
 // hits returns the nearest, from the offset to the k-th.
-func (s *search) hits() []Hit {
+func (s *search) hits(into []Hit) []Hit {
 	if s.offset >= len(s.nearest) {
 		return nil
 	}
-	list := make([]Hit, len(s.nearest)-s.offset)
-	for i := range list {
+	list := slices.Grow(into[:0], len(s.nearest)-s.offset)
+	for i := range s.nearest[s.offset:] {
 		h := &s.nearest[s.offset+i]
-		list[i] = Hit{ID: h.id, Distance: h.distance, At: h.at, OpenTasks: int(h.open)}
+		list = append(list, Hit{ID: h.id, Distance: h.distance, At: h.at, OpenTasks: int(h.open)})
 		if h.own {
 			list[i].Entry = h.Entry
 		}
