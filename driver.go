@@ -1076,10 +1076,12 @@ func (s *Service) record(
 		}
 		b := s.batch(driver, now)
 		b.Unread = unread
-		b.screen(fixes, outcomes)
+		room := rooms.Get().(*room) // which nobody has any more when the store has returned
+		b.screen(fixes, outcomes, room.fix[:0])
 		var err error
 		// The store calls b.Record inside its own transaction: the rule of fixes is there.
 		rec, err = s.store.RecordFixes(ctx, s.app, b)
+		room.leave()
 		return orNotFound(err, "driver_id", "driver")
 	})
 	if err != nil {
@@ -1117,13 +1119,28 @@ func (s *Service) batch(driver DriverID, now time.Time, fixes ...Fix) FixBatch {
 	}
 }
 
-// screen takes in those of the fixes that can be what a phone measured, and sets the outcomes of the
-// others.
-func (b *FixBatch) screen(fixes []Fix, outcomes []FixOutcome) {
+// room is for what passes of a batch of one fix, as most are: used again, for else to make it and to
+// collect it is a third of what a fix in memory costs.
+type room struct {
+	fix  [1]Fix
+	kept [1]KeptFix
+}
+
+var rooms = sync.Pool{New: func() any { return new(room) }}
+
+// leave gives it back.
+func (r *room) leave() {
+	*r = room{}
+	rooms.Put(r)
+}
+
+// screen takes in, into room if there is enough, those of the fixes that can be what a phone measured, and
+// sets the outcomes of the others.
+func (b *FixBatch) screen(fixes []Fix, outcomes []FixOutcome, room []Fix) {
 	if len(fixes) == 0 {
 		return
 	}
-	b.Fixes = make([]Fix, 0, len(fixes))
+	b.Fixes = slices.Grow(room, len(fixes))
 	for i, f := range fixes {
 		f.Trusted = false
 		outcomes[i] = f.screen(b.SeenAt)
@@ -1279,7 +1296,8 @@ type FixLog interface {
 	// From lists the oldest n kept fixes at or after t, oldest first.
 	From(t time.Time, n int) ([]KeptFix, error)
 
-	// Put keeps new fixes, in order of time. There is none of their times. The slice is the log's.
+	// Put keeps new fixes, in order of time. There is none of their times. The slice is the caller's
+	// again afterwards.
 	Put(fixes []KeptFix) error
 
 	// Forget removes the kept fixes after t.
@@ -1315,7 +1333,7 @@ func (b FixBatch) Record(log FixLog, d Driver) (Recorded, error) {
 	j := judgement{
 		FixBatch: b, log: log, pos: b.arrive(d.Position), end: end, known: known, live: d.Position.Fix.Time,
 	}
-	var one [1]judged // on the stack, if no other has a part of it
+	var one [1]judged // on the stack, if nothing else keeps a part of it
 	fresh, err := j.admit(&d, one[:0])
 	if err != nil {
 		return Recorded{}, err
@@ -1705,7 +1723,6 @@ type judgement struct {
 	end       tail // of pos, before
 	known     bool
 	outcomes  []FixOutcome
-	kept      []KeptFix // what has been put into the log: room for it is made with that for the rest
 	live      time.Time // of the newest good fix of those before
 	rewritten bool
 }
@@ -1733,15 +1750,7 @@ func (j *judgement) admit(d *Driver, room []judged) ([]judged, error) {
 		return nil, nil
 	}
 	fresh := slices.Grow(room, len(j.Fixes))
-	if n := len(j.Fixes); n == 1 {
-		var one struct {
-			outcomes [1]FixOutcome
-			kept     [1]KeptFix
-		}
-		j.outcomes, j.kept = one.outcomes[:], one.kept[:0]
-	} else {
-		j.outcomes, j.kept = make([]FixOutcome, n), make([]KeptFix, 0, n)
-	}
+	j.outcomes = make([]FixOutcome, len(j.Fixes))
 	sorted := true
 	for i, f := range j.Fixes {
 		if !j.KeepOffDuty && !f.Trusted && d.offDuty(f.Time) {
@@ -1865,16 +1874,25 @@ func (j *judgement) append(fresh []judged) (done bool, err error) {
 
 // put keeps the new ones of rows.
 func (j *judgement) put(rows []judged) error {
-	before := len(j.kept)
+	fresh := 0
 	for i := range rows {
 		if rows[i].was == 0 {
-			j.kept = append(j.kept, rows[i].KeptFix)
+			fresh++
 		}
 	}
-	if len(j.kept) == before {
+	if fresh == 0 {
 		return nil
 	}
-	return j.log.Put(j.kept[before:])
+	room := rooms.Get().(*room)
+	kept := slices.Grow(room.kept[:0], fresh)
+	for i := range rows {
+		if rows[i].was == 0 {
+			kept = append(kept, rows[i].KeptFix)
+		}
+	}
+	err := j.log.Put(kept)
+	room.leave()
+	return err
 }
 
 // newestOf finds the newest good fix of rows, and the newest coarse one if that is newer.

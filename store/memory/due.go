@@ -31,7 +31,8 @@ type claimedDue struct {
 
 func (s *Store) listDue(q tracking.DueQuery) []tracking.Due {
 	var all []dueRow
-	for _, a := range s.applications(q.App) {
+	var one [1]*application
+	for _, a := range s.applications(q.App, one[:0]) {
 		a.mu.RLock()
 		all = a.due(all, q)
 		a.mu.RUnlock()

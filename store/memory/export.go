@@ -29,7 +29,7 @@ func (s *Store) Rows(ctx context.Context, q tracking.RowQuery) iter.Seq2[trackin
 			return
 		}
 		e.store()
-		apps := s.applications(q.App)
+		apps := s.applications(q.App, nil)
 		slices.SortFunc(apps, func(a, b *application) int { return strings.Compare(string(a.id), string(b.id)) })
 		for _, a := range apps {
 			e.application(a)

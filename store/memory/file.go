@@ -96,7 +96,7 @@ func (f fileStore) Delete(ctx context.Context, app tracking.AppID, id string) er
 	if err := f.s.ready(ctx); err != nil {
 		return err
 	}
-	for _, a := range f.s.applications(app) {
+	for _, a := range f.s.applications(app, nil) {
 		a.mu.Lock()
 		a.files.drop(id)
 		a.mu.Unlock()

@@ -21,6 +21,7 @@ package memory
 import (
 	"context"
 	"crypto/rand"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -148,21 +149,21 @@ func (s *Store) application(id tracking.AppID) *application {
 	return a
 }
 
-// applications returns them all, or the one with that id unless it is "".
-func (s *Store) applications(id tracking.AppID) []*application {
+// applications appends them all to room, or the one with that id unless it is "".
+func (s *Store) applications(id tracking.AppID, room []*application) []*application {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if id != "" {
 		if a := s.apps[id]; a != nil {
-			return []*application{a}
+			room = append(room, a)
 		}
-		return nil
+		return room
 	}
-	all := make([]*application, 0, len(s.apps))
+	room = slices.Grow(room, len(s.apps))
 	for _, a := range s.apps {
-		all = append(all, a)
+		room = append(room, a)
 	}
-	return all
+	return room
 }
 
 // Secret implements [tracking.Store].

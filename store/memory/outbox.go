@@ -425,7 +425,7 @@ func (s *Store) FinishEvents(ctx context.Context, done []tracking.Delivery) erro
 		if o == nil {
 			continue
 		}
-		for _, a := range s.applications(p.app) {
+		for _, a := range s.applications(p.app, nil) {
 			o.finish(a, done)
 		}
 	}

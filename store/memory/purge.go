@@ -17,7 +17,7 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (tracking.Purged, 
 	if err := s.ready(ctx); err != nil {
 		return p, err
 	}
-	for _, a := range s.applications("") {
+	for _, a := range s.applications("", nil) {
 		a.purgeErased(b.Limit, &p)
 		if left := b.Limit - p.Total(); left > 0 && !b.Files.IsZero() {
 			p.Files += a.purgeFiles(b.Files, left)

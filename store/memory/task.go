@@ -649,7 +649,7 @@ func (s *Store) Stats(ctx context.Context, now time.Time) (n tracking.Stats, err
 		return n, err
 	}
 	var events []rows.Stat
-	for _, a := range s.applications("") {
+	for _, a := range s.applications("", nil) {
 		a.mu.RLock()
 		a.count(&n, now)
 		for _, b := range a.boxes {
@@ -715,7 +715,7 @@ func (s *Store) WaitingApps(ctx context.Context) ([]tracking.AppID, error) {
 		return nil, err
 	}
 	var list []tracking.AppID
-	for _, a := range s.applications("") {
+	for _, a := range s.applications("", nil) {
 		if a.nearby.Tasks() > 0 {
 			list = append(list, a.id)
 		}

@@ -129,11 +129,7 @@ func (l *fixLog) From(at time.Time, n int) ([]tracking.KeptFix, error) {
 }
 
 func (l *fixLog) Put(fixes []tracking.KeptFix) error {
-	if l.fresh == nil {
-		l.fresh = slices.Clip(fixes) // they are the log's
-	} else {
-		l.fresh = append(l.fresh, fixes...)
-	}
+	l.fresh = append(l.fresh, fixes...)
 	if len(l.known) > 0 {
 		for _, f := range fixes {
 			l.keep(f)
