@@ -59,10 +59,12 @@ func shop(b *testing.B, n int) *memory.Store {
 func BenchmarkCreate(b *testing.B) {
 	b.Run("task and event", func(b *testing.B) {
 		s := memory.New()
+		cs := &tracking.Changeset{ // used again, as a Service does
+			Tasks: make([]tracking.Task, 1), Events: make([]tracking.Event, 1), Deliver: []string{""},
+		}
 		for i := 0; b.Loop(); i++ {
-			commit(b, s, &tracking.Changeset{
-				Tasks: []tracking.Task{newTask(i)}, Events: []tracking.Event{newEvent(i)}, Deliver: []string{""},
-			})
+			cs.Tasks[0], cs.Events[0] = newTask(i), newEvent(i)
+			commit(b, s, cs)
 		}
 	})
 	b.Run("raw: two maps", func(b *testing.B) {
@@ -264,4 +266,24 @@ func BenchmarkDue(b *testing.B) {
 
 func BenchmarkLate(b *testing.B) {
 	storetest.BenchmarkLate(b, func(testing.TB) tracking.Store { return memory.New() })
+}
+
+// BenchmarkImport commits that many drivers with a fix each at once.
+func BenchmarkImport(b *testing.B) {
+	for _, n := range []int{1000, 10_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var cs tracking.Changeset
+			for i := range n {
+				id := tracking.DriverID(fmt.Sprint("driver-", i))
+				cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, CreatedAt: epoch, UpdatedAt: epoch})
+				cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+					DriverID: id, SeenAt: epoch, Fixes: []tracking.Fix{{LngLat: tracking.LngLat{Lng: 80}, Time: epoch}},
+				})
+			}
+			for b.Loop() {
+				commit(b, memory.New(), &cs)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/driver")
+		})
+	}
 }

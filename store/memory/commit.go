@@ -40,6 +40,7 @@ func (s *Store) Commit(ctx context.Context, app tracking.AppID, cs *tracking.Cha
 		s.secrets.unique.Lock()
 		defer s.secrets.unique.Unlock()
 	}
+	c.touch()
 	if err := c.check(); err != nil {
 		return w, err
 	}
@@ -77,7 +78,8 @@ type change struct {
 	ends    []int    // … of each task's there
 	trips   []*tracking.Trip
 	drivers []tracking.Driver
-	deleted []tracking.Driver // ids and versions only
+	byID    map[tracking.DriverID]*tracking.Driver // of these, once somebody is looked for among many
+	deleted []tracking.Driver                      // ids and versions only
 	invites []*tracking.Invite
 	keys    []*tracking.Key
 	push    []*tracking.Request
@@ -87,14 +89,17 @@ type change struct {
 	deliver []*outbox
 }
 
+// fewRows are looked through one by one.
+const fewRows = 16
+
 // changes are used again, for the room that tasks and drivers take in them.
 var changes = sync.Pool{New: func() any { return new(change) }}
 
 // release gives a change back, of which nothing is kept.
 func (c *change) release() {
-	const few = 16 // rows; of a longer one the room is let go
 	next := change{}
-	if cap(c.tasks) <= few && cap(c.drivers) <= few {
+	if cap(c.tasks) <= fewRows && cap(c.drivers) <= fewRows { // of a longer one the room is let go
+
 		clear(c.tasks)
 		clear(c.drivers)
 		clear(c.events)
@@ -164,6 +169,30 @@ func (c *change) check() error {
 		}
 	}
 	return nil
+}
+
+// touch reads from where the new tasks and the events will stand among the codes: most of what these are
+// looked for takes is to wait for memory, and so it is waited for once.
+//
+//go:noinline
+func (c *change) touch() (sum uint32) {
+	x := &c.app.tasks
+	for i := range c.tasks {
+		if t := &c.tasks[i]; t.Version == 0 {
+			sum += x.byID.touch(codeOf(string(t.ID)))
+			if t.OrderID != "" {
+				sum += x.byOrder.touch(codeOf(t.OrderID))
+			}
+			for _, code := range c.codesOf(i) {
+				sum += x.byTerm.touch(code)
+			}
+		}
+	}
+	for i, r := range c.events {
+		sum += c.app.events.byID.touch(codeOf(r.kept.id()))
+		sum += c.app.events.bySubject.touch(codeOfSubject(c.cs.Events[i].Subject))
+	}
+	return sum
 }
 
 func (c *change) checkTasks() error {
@@ -275,6 +304,15 @@ func (c *change) hasDriver(id tracking.DriverID) bool {
 
 // driver is a driver whom the change writes, or nil.
 func (c *change) driver(id tracking.DriverID) *tracking.Driver {
+	if len(c.drivers) > fewRows {
+		if c.byID == nil {
+			c.byID = make(map[tracking.DriverID]*tracking.Driver, len(c.drivers))
+			for i := range c.drivers {
+				c.byID[c.drivers[i].ID] = &c.drivers[i]
+			}
+		}
+		return c.byID[id]
+	}
 	for i := range c.drivers { // without copying each, as functions of slices do
 		if c.drivers[i].ID == id {
 			return &c.drivers[i]

@@ -240,6 +240,9 @@ func (x *lists) get(key uint64) (one uint32, some *list[uint32], ok bool) {
 	return n, nil, ok
 }
 
+// touch is that of the numbers.
+func (x *lists) touch(key uint64) uint32 { return x.by.touch(key) }
+
 // of is the list of a key, to be read only; nil: it has no elements.
 func (x *lists) of(key uint64) *list[uint32] {
 	one, some, ok := x.get(key)
