@@ -2,7 +2,9 @@ package httpadapter_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -213,5 +215,74 @@ func TestNilBody(t *testing.T) {
 		if w.Code != status {
 			t.Errorf("%s: %d, want %d: %s", target, w.Code, status, w.Body)
 		}
+	}
+}
+
+// panicsForTokens is a store that panics when it is asked whose a token is.
+type panicsForTokens struct{ tracking.Store }
+
+func (panicsForTokens) DriverByToken(context.Context, tracking.TokenKind, tracking.Hash) (tracking.AppID,
+	tracking.Driver, error) {
+	panic("store: nil map")
+}
+
+// TestUnreadBody: whatever is answered without a look at the body, and whoever looks at it before we
+// do, a body that never comes holds the connection no longer than the read time-out.
+func TestUnreadBody(t *testing.T) {
+	store := memory.New()
+	token, _ := newServerOn(t, store).phone("ravi")
+	short := func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = 50 * time.Millisecond }
+	s := newServerOn(t, store, short)
+	broken := newServerOn(t, panicsForTokens{store}, short)
+	curious := newServerOn(t, store, short, func(_ *tracking.Options, ho *httpadapter.Options) {
+		ho.Authenticate = func(r *http.Request) (httpadapter.Principal, error) {
+			_, err := io.ReadAll(r.Body)
+			return httpadapter.Principal{}, err
+		}
+	})
+	for _, c := range []struct {
+		s      *server
+		call   string
+		status int
+	}{
+		{s, "POST /nothing", 404},
+		{s, "PUT /v1/task", 405},
+		{s, "OPTIONS /v1/task/create", 204},
+		{s, "GET /v1/task/list?apikey=key-a", 200},
+		{s, "HEAD /v1/task/list?apikey=key-a", 200},
+		{s, "GET /v1/driver/me", 200},
+		{s, "GET /v1/driver/none", 404},
+		{s, "POST /v1/driver/fixes?a&a", 400},
+		{s, "PUT /v1/driver/tasks/t/proof/no_kind", 400},
+		{s, "DELETE /v1/session", 200},
+		{s, "GET /track/none", 404},
+		{broken, "POST /v1/driver/fixes", 500},
+		{curious, "POST /v1/task/create", 401},
+	} {
+		t.Run(c.call, func(t *testing.T) {
+			t.Parallel()
+			conn, err := net.Dial("tcp", strings.TrimPrefix(c.s.url, "http://"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			conn.SetDeadline(time.Now().Add(10 * time.Second))
+			fmt.Fprintf(conn, "%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 50\r\n\r\n{", c.call, token)
+			method, _, _ := strings.Cut(c.call, " ")
+			r := bufio.NewReader(conn)
+			res, err := http.ReadResponse(r, &http.Request{Method: method})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.Copy(io.Discard, res.Body); err != nil {
+				t.Fatal(err)
+			}
+			if res.StatusCode != c.status {
+				t.Errorf("status %d, want %d", res.StatusCode, c.status)
+			}
+			if _, err := r.ReadByte(); !errors.Is(err, io.EOF) && !isReset(err) {
+				t.Errorf("the connection stays open: %v", err)
+			}
+		})
 	}
 }
