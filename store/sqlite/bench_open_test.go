@@ -219,8 +219,9 @@ func BenchmarkCreate(b *testing.B) {
 const (
 	bareTask = `INSERT INTO tasks (app, id, version, type, status, outcome, reason, time, notes, order_id, drop_lng, drop_lat,
 	drop_address, drop_name, drop_mobile, driver_id, auto_assigned, waiting, link_generation, created_at, updated_at,
-	personal, place) VALUES (1, ?, 1, 2, 'created', '', '', ?, '', ?, ?, ?, ?, ?, ?, '', FALSE, FALSE, 0, ?, ?, TRUE, ?)`
-	bareSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (1, 'task', ?, 1)`
+	personal, place, subject) VALUES (1, ?, 1, 2, 'created', '', '', ?, '', ?, ?, ?, ?, ?, ?, '', FALSE, FALSE, 0, ?, ?, TRUE,
+	?, ?)`
+	bareSubject = `INSERT INTO subjects (app, kind, id, last_seq, named) VALUES (1, 'task', ?, 1, 0)`
 	bareEvent   = `INSERT INTO events (app, id, type, time, recorded_at, actor, subject, seq, undelivered)
 	VALUES (1, ?, ?, ?, ?, ?, ?, 1, 0)`
 	bareTerms = `INSERT INTO task_terms (rowid, terms) VALUES (?, ?)`
@@ -253,16 +254,16 @@ func newStatements(b *testing.B) *grouper {
 			cs := created(n)
 			t, e := &cs.Tasks[0], &cs.Events[0]
 			at, c := t.CreatedAt.UnixMilli(), t.Drop.Customer
-			_, err := task.Exec(t.ID, at, t.OrderID, t.Drop.LngLat.Lng, t.Drop.LngLat.Lat, t.Drop.Address, c.Name, c.Mobile,
-				at, at, at<<15)
-			if err != nil {
-				return err
-			}
 			r, err := subject.Exec(e.Subject.ID)
 			if err != nil {
 				return err
 			}
 			about, err := r.LastInsertId()
+			if err != nil {
+				return err
+			}
+			_, err = task.Exec(t.ID, at, t.OrderID, t.Drop.LngLat.Lng, t.Drop.LngLat.Lat, t.Drop.Address, c.Name, c.Mobile,
+				at, at, at<<15, about)
 			if err != nil {
 				return err
 			}

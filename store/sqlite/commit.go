@@ -98,10 +98,11 @@ func (x *tx) apply(app int64, cs *tracking.Changeset) (w tracking.Written, err e
 		return w, err
 	}
 	first := marks.LastVersion + 1 // of what is new
+	subjects := countedOf(cs.Events)
 	for _, insert := range []bool{false, true} {
 		for i := range cs.Tasks {
 			if t := &cs.Tasks[i]; t.Version == 0 == insert {
-				if w.Tasks[i], err = x.putTask(app, t, first); err != nil {
+				if w.Tasks[i], err = x.putTask(app, t, first, subjects); err != nil {
 					return w, err
 				}
 			}
@@ -163,7 +164,7 @@ func (x *tx) apply(app int64, cs *tracking.Changeset) (w tracking.Written, err e
 			return w, err
 		}
 	}
-	return w, x.appendEvents(app, cs.Events, cs.Deliver)
+	return w, x.appendEvents(app, cs.Events, subjects, cs.Deliver)
 }
 
 // adds reports whether a changeset is of new tasks alone, with what tells of them.

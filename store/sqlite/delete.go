@@ -61,14 +61,14 @@ func (x *tx) deleteTask(app int64, t *tracking.Task) error {
 		return err
 	}
 	x.putTerms(app, old.Place, &was, &tracking.Task{})
+	if err := x.dropSubject(app, tracking.KindTask, string(t.ID)); err != nil { // while its row says which it is
+		return err
+	}
 	if err := x.exec(deleteTask, old.Seq); err != nil {
 		return err
 	}
-	if err := x.raise(keepVersion, old.Version, app); err != nil {
-		return err
-	}
 	x.waits(app, &tracking.Task{ID: t.ID}, old.Waiting, old.CreatedAt.Time, old.Seq)
-	return x.dropSubject(app, tracking.KindTask, string(t.ID))
+	return x.raise(keepVersion, old.Version, app)
 }
 
 func (x *tx) deleteTrip(app int64, t *tracking.Trip) error {
@@ -93,7 +93,7 @@ func (x *tx) deleteTrip(app int64, t *tracking.Trip) error {
 // they have told.
 func (x *tx) dropSubject(app int64, kind tracking.SubjectKind, id string) error {
 	var sub subjectRow
-	if found, err := x.find(&sub, selectSubject, app, kind, id); err != nil || !found {
+	if found, err := x.find(&sub, selectSubject, app, string(kind), id); err != nil || !found {
 		return err
 	}
 	var told []text

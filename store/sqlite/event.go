@@ -68,9 +68,20 @@ type subjectRow struct {
 }
 
 const (
-	selectSubject = `SELECT n, last_seq FROM subjects WHERE app = ? AND kind = ? AND id = ?`
-	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING`
+	// A task's subject is the one that its row says, or else, as of all other things, the one of its name.
+	subjectOfTask = `SELECT subject FROM tasks WHERE ?2 = 'task' AND app = ?1 AND id = ?3`
+	hasName       = `app = ?1 AND kind = ?2 AND id = ?3 AND named = 1`
+	subjectOf     = `coalesce((` + subjectOfTask + `), (SELECT n FROM subjects INDEXED BY subjects_by_name WHERE ` + hasName + `))`
+	selectSubject = `SELECT n, last_seq FROM subjects WHERE n = ` + subjectOf
+
+	insertSubject = `INSERT INTO subjects (app, kind, id, last_seq) VALUES (?, ?, ?, ?)`
 	updateSeq     = `UPDATE subjects SET last_seq = ? WHERE n = ?`
+
+	// Where there have been events of the name before the task, their subject goes on to be the task's.
+	insertTaskSubject = `
+INSERT INTO subjects (app, kind, id, last_seq, named)
+	VALUES (?1, ?2, ?3, ?4, EXISTS (SELECT 1 FROM subjects INDEXED BY subjects_by_name WHERE ` + hasName + `))
+ON CONFLICT DO NOTHING`
 
 	insertEvent = `
 INSERT INTO events (app, id, type, time, recorded_at, actor, subject, person, seq, data, notices, undelivered)
@@ -81,9 +92,11 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	updateLastNotice = `UPDATE drivers SET last_notice = ? WHERE seq = ?`
 )
 
-// appendEvents writes events and notices. Events of one subject find its row once.
-func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) error {
-	subjects := map[tracking.Subject]*subjectRow{}
+// counted are the subjects of events that are being appended, each once.
+type counted map[tracking.Subject]*subjectRow
+
+func countedOf(events []tracking.Event) counted {
+	subjects := counted{}
 	for i := range events {
 		sub := subjects[events[i].Subject]
 		if sub == nil {
@@ -92,11 +105,34 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 		}
 		sub.more++
 	}
+	return subjects
+}
+
+// ofTask makes the subject of a task that is new, and returns its number for the task's row: nil where
+// it is to be found by its name.
+func (c counted) ofTask(x *tx, app int64, id tracking.TaskID) (n any, err error) {
+	sub := c[tracking.Subject{Kind: tracking.KindTask, ID: string(id)}]
+	if sub == nil || sub.N != 0 {
+		return nil, nil
+	}
+	r, err := x.run(insertTaskSubject, app, string(tracking.KindTask), string(id), sub.more)
+	if err != nil {
+		return nil, err
+	}
+	if made, err := r.RowsAffected(); err != nil || made == 0 {
+		return nil, err
+	}
+	sub.N, err = r.LastInsertId()
+	return sub.N, err
+}
+
+// appendEvents writes events and notices. Events of one subject find its row once.
+func (x *tx) appendEvents(app int64, events []tracking.Event, subjects counted, deliver []string) error {
 	for i := range events {
 		e := &events[i]
 		sub := subjects[e.Subject]
 		if sub.N == 0 {
-			if err := x.countEvents(app, e, sub); err != nil {
+			if err := x.countEvents(app, e.Subject, sub); err != nil {
 				return err
 			}
 		}
@@ -124,32 +160,16 @@ func (x *tx) appendEvents(app int64, events []tracking.Event, deliver []string) 
 	return nil
 }
 
-// countEvents finds or makes the row of e's subject, and counts there what is appended.
-func (x *tx) countEvents(app int64, e *tracking.Event, sub *subjectRow) (err error) {
-	kind, id := string(e.Subject.Kind), e.Subject.ID
-	insert := func() (made int64, err error) {
-		r, err := x.run(insertSubject, app, kind, id, sub.more)
-		if err != nil {
-			return 0, err
-		}
-		if made, err = r.RowsAffected(); made > 0 {
-			sub.N, err = r.LastInsertId()
-		}
-		return made, err
-	}
-	if e.Type == tracking.EventTaskCreated { // its first, as a rule: then one statement is enough
-		if made, err := insert(); err != nil || made > 0 {
-			return err
-		}
-	}
-	found, err := x.find(sub, selectSubject, app, kind, id)
-	switch {
-	case err != nil:
+// countEvents finds or makes a subject's row, and counts there what is appended.
+func (x *tx) countEvents(app int64, of tracking.Subject, sub *subjectRow) error {
+	found, err := x.find(sub, selectSubject, app, string(of.Kind), of.ID)
+	if err != nil {
 		return err
-	case found:
+	}
+	if found {
 		return x.exec(updateSeq, sub.LastSeq+sub.more, sub.N)
 	}
-	_, err = insert()
+	sub.N, err = x.insert(insertSubject, app, string(of.Kind), of.ID, sub.more)
 	return err
 }
 
@@ -205,16 +225,14 @@ func (x *tx) appendNotices(app int64, e *tracking.Event) (told []noticeJSON, err
 const (
 	selectEvents    = `SELECT` + eventColumns + ` FROM events e INDEXED BY `
 	eventsByApp     = `events_by_app JOIN subjects s ON s.n = e.subject WHERE e.app = ?`
-	eventsBySubject = `events_by_subject JOIN subjects s ON s.n = e.subject WHERE e.subject = (SELECT n FROM subjects
-		WHERE app = ? AND kind = ? AND id = ?)`
-	eventsInOrder = ` AND e.n > ? ORDER BY e.n LIMIT ?`
+	eventsBySubject = `events_by_subject JOIN subjects s ON s.n = e.subject WHERE e.subject = ` + subjectOf
+	eventsInOrder   = ` AND e.n > ? ORDER BY e.n LIMIT ?`
 
 	selectDead    = `SELECT` + eventColumns + ` FROM deliveries d`
 	deadByApp     = ` INDEXED BY deliveries_dead` + deadEvents + ` WHERE d.app = ? AND d.outbox = ? AND d.state = 2`
-	deadBySubject = deadEvents + ` WHERE d.subject = (SELECT n FROM subjects
-		WHERE app = ? AND kind = ? AND id = ?) AND d.outbox = ? AND d.state = 2`
-	deadEvents  = ` JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject`
-	deadInOrder = ` AND d.event > ? ORDER BY d.event LIMIT ?`
+	deadBySubject = deadEvents + ` WHERE d.subject = ` + subjectOf + ` AND d.outbox = ? AND d.state = 2`
+	deadEvents    = ` JOIN events e ON e.n = d.event JOIN subjects s ON s.n = e.subject`
+	deadInOrder   = ` AND d.event > ? ORDER BY d.event LIMIT ?`
 
 	selectEventNumber = `SELECT n FROM events WHERE app = ? AND id = ?`
 )

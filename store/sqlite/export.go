@@ -32,11 +32,17 @@ WHERE d.app = ?1 AND ?2 IN ('', d.id) ORDER BY d.created_at, d.seq, r.tracking_i
 
 	allNotices = `SELECT id, kind, event_id, task_id, tracking_id, time FROM notices WHERE driver = ? ORDER BY id`
 
-	allSubjects = `
-SELECT s.kind, s.id, s.last_seq FROM subjects s INDEXED BY subjects_by_id
-WHERE s.app = ? AND s.last_seq > coalesce(
-	(SELECT e.seq FROM events e INDEXED BY events_by_subject WHERE e.subject = s.n ORDER BY e.n DESC LIMIT 1), 0)
-ORDER BY s.kind, s.id`
+	// By kind and id, of which those of tasks stand in two indices.
+	subjectsBefore = selectSubjects + ` AND s.kind < 'task'` + countsOn + ` ORDER BY kind, id`
+	subjectsOfTask = selectSubjects + ` AND s.kind = 'task'` + countsOn + `
+UNION ALL SELECT s.kind, t.id, s.last_seq FROM tasks t INDEXED BY tasks_by_id CROSS JOIN subjects s ON s.n = t.subject
+WHERE t.app = ?1` + countsOn + `
+ORDER BY id`
+	subjectsBehind = selectSubjects + ` AND s.kind > 'task'` + countsOn + ` ORDER BY kind, id`
+	selectSubjects = `
+SELECT s.kind, s.id, s.last_seq FROM subjects s INDEXED BY subjects_by_name WHERE s.app = ?1 AND s.named = 1`
+	countsOn = ` AND s.last_seq > coalesce(
+	(SELECT e.seq FROM events e INDEXED BY events_by_subject WHERE e.subject = s.n ORDER BY e.n DESC LIMIT 1), 0)`
 	allEvents = `
 SELECT` + eventColumns + `, (
 	SELECT json_group_array(json_object('outbox', outbox, 'state', state, 'attempts', attempts, 'retry', retry_at)
@@ -306,9 +312,15 @@ func (x *export) application(ctx context.Context, a exportedApp) error {
 			})
 		}},
 		{[]tracking.RowKind{tracking.RowSubject}, func() error {
-			return sendEach(ctx, x, a.ID, func(r *exportedSubject) (tracking.RowValue, error) {
-				return tracking.SubjectRow{Subject: tracking.Subject{Kind: r.Kind, ID: r.ID}, Seq: r.LastSeq}, nil
-			}, allSubjects, a.N)
+			for _, query := range []string{subjectsBefore, subjectsOfTask, subjectsBehind} {
+				err := sendEach(ctx, x, a.ID, func(r *exportedSubject) (tracking.RowValue, error) {
+					return tracking.SubjectRow{Subject: tracking.Subject{Kind: r.Kind, ID: r.ID}, Seq: r.LastSeq}, nil
+				}, query, a.N)
+				if err != nil {
+					return err
+				}
+			}
+			return nil
 		}},
 		{[]tracking.RowKind{tracking.RowEvent}, func() error {
 			return sendEach(ctx, x, a.ID, (*exportedEvent).row, allEvents, a.N)

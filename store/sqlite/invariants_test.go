@@ -132,6 +132,12 @@ var agreements = map[string]string{
 		WHERE d.subject = e.subject AND d.event = e.n AND d.state = 1)`,
 	"a subject's counter": `SELECT s.id FROM subjects s WHERE s.last_seq <> (SELECT count(*) FROM events e
 		WHERE e.subject = s.n)`,
+	"a task's subject": `SELECT t.id FROM tasks t LEFT JOIN subjects s ON s.n = t.subject WHERE t.subject IS NOT NULL
+		AND (s.app, s.kind, s.id, s.named) IS NOT (t.app, 'task', t.id, 0)`,
+	"a subject's task": `SELECT s.id FROM subjects s WHERE s.named = 0 AND s.n NOT IN (SELECT subject FROM tasks
+		WHERE subject IS NOT NULL)`,
+	"a subject's name": `SELECT s.id FROM subjects s WHERE s.named = 1 AND EXISTS (SELECT 1 FROM tasks t
+		WHERE t.app = s.app AND t.id = s.id AND s.kind = 'task' AND t.subject IS NOT NULL)`,
 	"a driver's properties": `SELECT d.id FROM drivers d WHERE (SELECT count(*)
 		FROM json_each(d.properties)) <> (SELECT count(*) FROM driver_properties p WHERE p.driver = d.seq)`,
 	"a driver's feed": `SELECT d.id FROM drivers d WHERE d.last_notice <> (SELECT count(*) FROM notices n

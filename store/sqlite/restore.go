@@ -92,7 +92,7 @@ func (x *tx) restore(list []tracking.Row) (n int, err error) {
 	case tracking.Task:
 		version := v.Version
 		v.Version = 0
-		_, err = x.putTask(app, &v, version)
+		_, err = x.putTask(app, &v, version, nil)
 	case tracking.Trip:
 		version := v.Version
 		v.Version = 0
@@ -264,7 +264,7 @@ func (x *tx) restoreNotice(app int64, v tracking.Notice) error {
 // restoreSubject raises a subject's counter, and returns its number.
 func (x *tx) restoreSubject(app int64, of tracking.Subject, seq int64) (n int64, err error) {
 	var sub subjectRow
-	found, err := x.find(&sub, selectSubject, app, of.Kind, of.ID)
+	found, err := x.find(&sub, selectSubject, app, string(of.Kind), of.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -98,6 +98,7 @@ var insertedColumns = [...]string{
 	"updated_at", "assigned_at", "started_at", "picked_up_at", "person", "more",
 	"version", "app", "id", "created_at", "status", "order_id", "driver_id", "waiting", "key", "geocode_at", "link_hash",
 	"completed_at", "due_at", "window_from", "window_to", "late_from", "seeks", "personal", "place",
+	"subject",
 }
 
 // insertTask is the statement for a new row of which these are the values, of each of insertedColumns; it
@@ -159,8 +160,9 @@ UPDATE tasks SET type = ?, outcome = ?, reason = ?, time = ?, notes = ?,
 	selectTaskExists = `SELECT EXISTS (SELECT 1 FROM tasks WHERE app = ? AND id = ?)`
 )
 
-// putTask inserts or replaces a task's row. First is the version of a new one.
-func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given, err error) {
+// putTask inserts or replaces a task's row. First is the version of a new one; subjects are those of the
+// events that are appended with it.
+func (x *tx) putTask(app int64, t *tracking.Task, first int64, subjects counted) (g tracking.Given, err error) {
 	excluded, err := jsonValue(t.Excluded, len(t.Excluded))
 	if err != nil {
 		return g, err
@@ -185,10 +187,15 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64) (g tracking.Given
 		if err != nil {
 			return g, err
 		}
+		subject, err := subjects.ofTask(x, app, t.ID)
+		if err != nil {
+			return g, err
+		}
 		query, args := x.insertTask(append(args, first, app, string(t.ID), t.CreatedAt.UnixMilli(), string(t.Status),
 			t.OrderID, string(t.DriverID), t.Waiting,
 			textValue(t.Key), millis(t.GeocodeAt), hashValue(t.Link.Hash), millis(t.CompletedAt), millis(t.DueAt),
-			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place))
+			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place,
+			subject))
 		seq, err := x.insert(query, args...)
 		if err == nil && t.Status == tracking.StatusCompleted && !t.CompletedAt.IsZero() {
 			err = x.exec(countCompleted, app, kept.CompletedAt.UnixMilli(), string(t.Outcome))

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -318,12 +319,13 @@ func TestUpgradeOfTerms(t *testing.T) {
 		return svc
 	}
 	s := open(t, path, sqlite.Options{}.WithMigrations(migratedUntil(t, 9)))
-	task, err := service(s).CreateTask(t.Context(), tracking.NewTask{
-		Type: tracking.TypeDrop, OrderID: "A ١٢٣٤", Drop: &tracking.Place{
+	task := tracking.Task{
+		ID: "a", Type: tracking.TypeDrop, Status: tracking.StatusCreated, OrderID: "A ١٢٣٤", CreatedAt: start,
+		Drop: &tracking.Place{
 			LngLat: &tracking.LngLat{Lng: 1, Lat: 2}, Customer: &tracking.Contact{Name: "Noor", Mobile: "٠٣٠ ٧٧٨٨"},
 		},
-	})
-	if err != nil {
+	}
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{task}}); err != nil {
 		t.Fatal(err)
 	}
 	closeStore(t, s)
@@ -354,9 +356,64 @@ func TestUpgradeOfTerms(t *testing.T) {
 		t.Errorf("the file goes on to find %q, error %v", kept, err)
 	}
 	var secure int
-	err = db.Get(&secure, "SELECT v FROM task_terms_config WHERE k = 'secure-delete'")
+	err := db.Get(&secure, "SELECT v FROM task_terms_config WHERE k = 'secure-delete'")
 	if err != nil || secure != 1 {
 		t.Errorf("what is deleted leaves its terms: secure-delete is %d, error %v", secure, err)
+	}
+}
+
+// Events of tasks from before version 17 are about a subject that is found by its name, those of tasks made
+// since about one that the task says: both are listed, and go on, and are gone with the task.
+func TestUpgradeOfSubjects(t *testing.T) {
+	path, held := version1(t)
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	tasks, _, err := s.Tasks(t.Context(), app, tracking.TaskFilter{Page: tracking.Page{Limit: 1000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := tracking.Task{ID: "made", CreatedAt: held.Now}
+	about := func(id tracking.TaskID, n int) tracking.Event {
+		return tracking.Event{
+			ID: fmt.Sprint(id, " ", n), Type: tracking.EventTaskUpdated, RecordedAt: held.Now,
+			Subject: tracking.Subject{Kind: tracking.KindTask, ID: string(id)},
+		}
+	}
+	commit := func(cs *tracking.Changeset) {
+		t.Helper()
+		if _, err := s.Commit(t.Context(), app, cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	commit(&tracking.Changeset{Tasks: []tracking.Task{made}, Events: []tracking.Event{about("made", 0)}})
+	made.Version = 1
+	before := map[tracking.TaskID]int{"made": 1}
+	for _, e := range held.Default.Events {
+		if e.Subject.Kind == tracking.KindTask {
+			before[tracking.TaskID(e.Subject.ID)]++
+		}
+	}
+	for _, task := range append(tasks, made) {
+		want := before[task.ID]
+		if want == 0 {
+			t.Fatalf("task %s had no events", task.ID)
+		}
+		check := func(n int) {
+			t.Helper()
+			list, _, err := s.Events(t.Context(), app, tracking.EventFilter{Subject: about(task.ID, 0).Subject, Limit: 100})
+			if err != nil || len(list) != n || n > 0 && list[n-1].Seq != int64(n) {
+				t.Errorf("task %s has %d events, want %d; error %v", task.ID, len(list), n, err)
+			}
+		}
+		check(want)
+		commit(&tracking.Changeset{Events: []tracking.Event{about(task.ID, 1), about(task.ID, 2)}})
+		check(want + 2)
+		commit(&tracking.Changeset{DeleteTasks: []tracking.Task{task}})
+		check(0)
+		again := tracking.Task{ID: task.ID, CreatedAt: held.Now}
+		commit(&tracking.Changeset{Events: []tracking.Event{about(task.ID, 3)}}) // of a task that is not there yet
+		commit(&tracking.Changeset{Tasks: []tracking.Task{again}, Events: []tracking.Event{about(task.ID, 4)}})
+		check(2)
 	}
 }
 
