@@ -19,7 +19,8 @@ import (
 type Object struct {
 	doc   *document
 	at    span
-	path  string // "" for the body itself
+	path  string // of what it is in; "" for the body itself and what is in that
+	name  string // its own; "" for the body itself
 	first int    // of all members, the first that may be its own
 	*own
 }
@@ -41,14 +42,14 @@ func ParseObject(body []byte) (Object, error) {
 	if doc.b[at.from] != '{' {
 		return Object{}, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body must be a JSON object."}
 	}
-	return doc.object(at, "", &doc.own), nil
+	return doc.object(at, "", "", &doc.own), nil
 }
 
 func (d *document) start() int { return d.next(0) }
 
-func (d *document) object(at span, path string, own *own) Object {
+func (d *document) object(at span, path, name string, own *own) Object {
 	first, _ := slices.BinarySearchFunc(d.members, at.from, func(m member, at int) int { return int(m.keyFrom) - at })
-	return Object{doc: d, at: at, path: path, first: first, own: own}
+	return Object{doc: d, at: at, path: path, name: name, first: first, own: own}
 }
 
 // members yields the members in the order they came.
@@ -85,11 +86,13 @@ func (o Object) isApart(at int) bool {
 }
 
 // Path is the JSON path of a member.
-func (o Object) Path(name string) string {
-	if o.path == "" {
+func (o Object) Path(name string) string { return join(join(o.path, o.name), name) }
+
+func join(path, name string) string {
+	if path == "" {
 		return name
 	}
-	return o.path + "." + name
+	return path + "." + name
 }
 
 // Fail notes that the member is wrong. The message follows the member's path: "must be …".
@@ -110,13 +113,16 @@ func (o Object) find(name string) (s span, ok bool) {
 	all := o.doc.members
 	for i := o.first; i < len(all) && int(all[i].keyFrom) < o.at.to; i = int(all[i].next) {
 		m := &all[i]
+		if m.plain && !begin(o.doc.b[m.keyFrom+1], name) {
+			continue
+		}
 		switch key := o.doc.key(m); {
 		case string(key) == name && ok:
 			o.Fail(name, "is given twice")
 			return span{}, false
 		case string(key) == name:
 			s, ok = m.raw(), true
-		case begin(key, name) && strings.EqualFold(string(key), name):
+		case strings.EqualFold(string(key), name):
 			o.Fail(name, "is given with its name in another case")
 			return span{}, false
 		}
@@ -127,12 +133,11 @@ func (o Object) find(name string) (s span, ok bool) {
 	return s, ok
 }
 
-// begin reports whether two keys may begin with the same letter, whatever its case, which is seen
-// faster than that the whole of them is the same.
-func begin(key []byte, name string) bool {
+// begin reports whether a key that begins with c, or ends there, may be the name, whatever the case of
+// its letters: it is seen faster than that the whole of them is the same.
+func begin(c byte, name string) bool {
 	const small = 'a' - 'A'
-	return len(key) == 0 || name == "" || key[0] >= utf8.RuneSelf || name[0] >= utf8.RuneSelf ||
-		key[0]|small == name[0]|small
+	return name == "" || c >= utf8.RuneSelf || name[0] >= utf8.RuneSelf || c|small == name[0]|small
 }
 
 // text finds a string.
@@ -336,7 +341,7 @@ func (o Object) Object(name string) (Object, bool) {
 		o.Fail(name, "must be an object")
 		return Object{}, false
 	}
-	return o.doc.object(s, o.Path(name), o.own), true
+	return o.doc.object(s, join(o.path, o.name), name, o.own), true
 }
 
 // TextMap reads an object of strings, in which a null counts as absent; nil when it is absent, not
@@ -465,5 +470,5 @@ func (e *Element) Object(path string) (Object, bool) {
 	if e.doc.b[e.at.from] != '{' {
 		return Object{}, false
 	}
-	return e.doc.object(e.at, path, &e.own), true
+	return e.doc.object(e.at, "", path, &e.own), true
 }

@@ -273,6 +273,10 @@ func (f *Field) objects(pointer bool) reading {
 		read = func(o Object, name string, to reflect.Value) bool {
 			l, ok := o.List(name)
 			if ok {
+				if pointer {
+					to.Set(reflect.New(to.Type().Elem()))
+					to = to.Elem()
+				}
 				to.Addr().Interface().(settable).set(l, p)
 			}
 			return ok
@@ -282,23 +286,18 @@ func (f *Field) objects(pointer bool) reading {
 		f.Fields = p.fields
 		read = func(o Object, name string, to reflect.Value) bool {
 			in, ok := o.Object(name)
-			if ok {
-				p.read(in, to)
+			if !ok {
+				return false
 			}
-			return ok
+			if pointer {
+				to.Set(reflect.New(to.Type().Elem()))
+				to = to.Elem()
+			}
+			p.read(in, to)
+			return true
 		}
 	}
-	if read == nil || !pointer {
-		return read
-	}
-	return func(o Object, name string, to reflect.Value) bool {
-		v := reflect.New(to.Type().Elem())
-		ok := read(o, name, v.Elem())
-		if ok {
-			to.Set(v)
-		}
-		return ok
-	}
+	return read
 }
 
 // text is how a text is read.
