@@ -39,6 +39,7 @@ func TestManyBoards(t *testing.T) {
 	}
 	h, err := httpadapter.New(svc, &httpadapter.Options{
 		Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet(),
+		WriteTimeout: time.Hour, // else who does not read is cut off, where all of it takes half a minute
 	})
 	if err != nil {
 		t.Fatal(err)
