@@ -36,8 +36,8 @@
 // # How it writes
 //
 // There is one writer. Durability costs one fsync a transaction, so the writer takes all changes
-// that wait, runs each under a savepoint of its own, commits once and answers all: alone a change
-// costs an fsync, among many a small part of one. Commits go before fixes, single fixes before
+// that wait, runs each under a savepoint, its own or one that it shares with others that add tasks,
+// commits once and answers all: alone a change costs an fsync, among many a small part of one. Commits go before fixes, single fixes before
 // large batches, and a transaction that has written for a while ends: a burst of old fixes holds up
 // nobody who starts or finishes something, and is not starved by them either. A bounded number of
 // changes may wait; one more is answered ErrUnavailable at once. The transaction log (WAL) is
