@@ -86,7 +86,18 @@ func (p *Place) clone() *Place {
 	if p == nil {
 		return nil
 	}
-	return &Place{LngLat: clonePtr(p.LngLat), Address: p.Address, Customer: clonePtr(p.Customer)}
+	all := struct { // in one piece of memory
+		place Place
+		at    LngLat
+		whom  Contact
+	}{place: *p}
+	if p.LngLat != nil {
+		all.at, all.place.LngLat = *p.LngLat, &all.at
+	}
+	if p.Customer != nil {
+		all.whom, all.place.Customer = *p.Customer, &all.whom
+	}
+	return &all.place
 }
 
 func samePlace(a, b Place) bool {

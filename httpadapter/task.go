@@ -69,7 +69,7 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	link, err := h.linkOf(r, t)
+	link, err := h.linkOf(r, &t)
 	if err != nil {
 		return nil, err
 	}
@@ -78,8 +78,8 @@ func (h *Handler) createTask(r *request, b createTask) (answer, error) {
 }
 
 // linkOf is the customer's link that was made with a task; "" where it was revoked since.
-func (h *Handler) linkOf(r *request, t tracking.Task) (string, error) {
-	token, err := r.svc.LinkToken(r.Context(), t)
+func (h *Handler) linkOf(r *request, t *tracking.Task) (string, error) {
+	token, err := r.svc.LinkToken(r.Context(), *t)
 	if err != nil || token == "" {
 		return "", err
 	}
@@ -137,7 +137,7 @@ func (h *Handler) createTasks(r *request, b createTasks) (answer, error) {
 			results[at[i]] = batchFailure(m.Err)
 			continue
 		}
-		link, err := h.linkOf(r, m.Task)
+		link, err := h.linkOf(r, &m.Task)
 		if err != nil {
 			return nil, err
 		}

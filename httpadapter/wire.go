@@ -430,10 +430,7 @@ type contactBody struct {
 }
 
 func (b *contactBody) toContact() *tracking.Contact {
-	if b == nil {
-		return nil
-	}
-	return &tracking.Contact{Name: b.Name, Mobile: b.Mobile}
+	return (*tracking.Contact)(b)
 }
 
 type placeBody struct {
