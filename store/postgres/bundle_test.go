@@ -401,11 +401,8 @@ func TestHeldRowTooLong(t *testing.T) {
 		return over
 	})
 	execute(t, c, "ROLLBACK")
-	if task := taskOf(t, patient, "t1"); task.Version != 1 {
-		t.Errorf("of a call that was over the task is at version %d", task.Version)
-	}
 	tries := 0
-	waitFor(t, func() bool { // on a busy machine also what waits for nobody may take too long
+	waitFor(t, func() bool { // on a busy machine what was over may yet be done, or what waits for nobody be late
 		tries++
 		_, err := s.Commit(t.Context(), app, noted(taskOf(t, patient, "t1"), fmt.Sprint("free", tries), ""))
 		return err == nil
