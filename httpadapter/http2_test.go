@@ -5,10 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -176,5 +181,73 @@ func TestHTTP2SlowStore(t *testing.T) {
 		if err := json.NewDecoder(res.Body).Decode(&v); err != nil || len(v.Data.Loc) != 2000 {
 			t.Errorf("%d fixes, %v", len(v.Data.Loc), err)
 		}
+	})
+}
+
+// TestHTTP2BodiesAreTheCallers: of many on one connection, some of whom break off while they send or
+// go away before the answer, each gets what he sent, under the headers that his answer has.
+func TestHTTP2BodiesAreTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, err := tracking.New(memory.New(), &tracking.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer svc.Close(t.Context())
+		h, err := httpadapter.New(svc, &httpadapter.Options{
+			Keys: map[string]httpadapter.Principal{"k": {}}, Logger: quiet(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		transport, stop := serveHTTP2(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			for name, values := range w.Header() { // too late for this answer, and of none other
+				values[0] = "changed"
+				w.Header()[name] = append(values, "and another")
+			}
+		}))
+		defer stop()
+		var calling sync.WaitGroup
+		for i := range 8 {
+			calling.Go(func() {
+				for k := range 30 {
+					order := strings.Repeat(fmt.Sprintf("%d.%d ", i, k), 1+k%20)
+					text := `{"type":2,"order_id":"` + order + `","drop":{"address":"` + order + `"}}`
+					ctx, leave := context.WithCancel(t.Context())
+					var body io.Reader = strings.NewReader(text)
+					if k%5 == 3 {
+						body = io.MultiReader(strings.NewReader(text[:40]), iotest.ErrReader(errors.New("gone")))
+					}
+					req, err := http.NewRequestWithContext(ctx, "POST", "http://track.example/v1/task/create?apikey=k", body)
+					if err != nil {
+						t.Error(err)
+						leave()
+						return
+					}
+					if k%5 == 4 {
+						go leave()
+					}
+					res, err := transport.RoundTrip(req)
+					if err != nil {
+						if k%5 < 3 {
+							t.Error(err)
+						}
+						leave()
+						continue
+					}
+					answer, err := io.ReadAll(res.Body)
+					res.Body.Close()
+					leave()
+					if k%5 > 2 {
+						continue
+					}
+					if err != nil || res.StatusCode != 200 || !strings.Contains(string(answer), `"order_id":"`+order+`"`) ||
+						!strings.Contains(string(answer), `"address":"`+order+`"`) || strings.Join(res.Header["Cache-Control"], ",") != "no-store" {
+						t.Errorf("sent %s\ngot %s %v %s %v", text, res.Status, res.Header, answer, err)
+					}
+				}
+			})
+		}
+		calling.Wait()
 	})
 }
