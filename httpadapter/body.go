@@ -91,12 +91,19 @@ func tooLarge(limit int64) error {
 	}
 }
 
-// bodies are the buffers of JSON bodies that have been answered, but for large ones.
-var bodies = sync.Pool{New: func() any { return new([]byte) }}
+// bodies are the rooms of JSON bodies that have been answered, but for large ones.
+var bodies = sync.Pool{New: func() any { return new(bodyRoom) }}
 
-// release lets the next call have the body's buffer. What was read of it are copies.
+// bodyRoom is what a JSON body is read into, and read from.
+type bodyRoom struct {
+	text []byte
+	json strict.Room
+}
+
+// release lets the next call have the body's room. What was read of it are copies.
 func (r *request) release() {
-	if r.body != nil && cap(*r.body) <= largeBuffer {
+	if r.body != nil && cap(r.body.text) <= largeBuffer {
+		r.body.json = strict.Room{} // which may have been long
 		bodies.Put(r.body)
 	}
 }
@@ -204,7 +211,7 @@ func bodyUpTo[T any](limit int64, optional bool, handle func(*request, T) (answe
 		if err != nil {
 			return nil, err
 		}
-		v, err := shape.Decode(b)
+		v, err := shape.DecodeIn(&r.body.json, b)
 		if err != nil {
 			return nil, err
 		}
@@ -222,9 +229,9 @@ func (r *request) json(limit int64, optional bool) ([]byte, error) {
 		return nil, err
 	}
 	// A length below 0 is not known: the body may still be empty, and then its type is nothing's.
-	r.body = bodies.Get().(*[]byte)
-	b, readErr := r.readBody((*r.body)[:0], limit)
-	*r.body = b[:0]
+	r.body = bodies.Get().(*bodyRoom)
+	b, readErr := r.readBody(r.body.text[:0], limit)
+	r.body.text = b[:0]
 	switch {
 	case readErr != nil:
 		return nil, readErr

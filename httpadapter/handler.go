@@ -330,7 +330,7 @@ type request struct {
 	caller  Principal         // on an application's routes
 	refused error             // … and what Options.Authenticate has said, if not who it is
 	token   string            // on a driver's routes: what says who calls
-	body    *[]byte           // the room that it is read into, if the handler keeps nothing of that
+	body    *bodyRoom         // what it is read into, if the handler keeps nothing of that
 	limited bool              // … and it has its time to arrive
 	headers []string          // of the answer
 }

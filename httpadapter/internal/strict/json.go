@@ -66,23 +66,23 @@ func syntaxError(at int, what string) *tracking.Error {
 }
 
 // parse checks the whole of b by the grammar of RFC 8259.
-func parse(b []byte) (*document, *tracking.Error) {
+func (d *document) parse(b []byte) *tracking.Error {
 	if !utf8.Valid(b) {
-		return nil, &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid UTF-8."}
+		return &tracking.Error{Code: tracking.ErrInvalid, Message: "The body is not valid UTF-8."}
 	}
-	d := &document{b: b}
+	d.b, d.own = b, own{}
 	p := parser{b: b, members: d.few[:0]}
 	p.space()
 	if err := p.value(0); err != nil {
-		return nil, err
+		return err
 	}
 	p.space()
 	if p.i < len(b) {
-		return nil, syntaxError(p.i, "there is something after the end of the value")
+		return syntaxError(p.i, "there is something after the end of the value")
 	}
 	slices.SortStableFunc(p.faults, func(a, b fault) int { return a.at - b.at })
 	d.faults, d.members = p.faults, p.members
-	return d, nil
+	return nil
 }
 
 type parser struct {

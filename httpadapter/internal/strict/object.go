@@ -33,9 +33,15 @@ type own struct {
 }
 
 // ParseObject reads a body that has to be one JSON object.
-func ParseObject(body []byte) (Object, error) {
-	doc, err := parse(body)
-	if err != nil {
+func ParseObject(body []byte) (Object, error) { return new(Room).parse(body) }
+
+// Room is memory for what is found out about a body. Another one may be read in it as soon as nothing
+// more is asked of the objects and lists of the one before.
+type Room struct{ doc document }
+
+func (r *Room) parse(body []byte) (Object, error) {
+	doc := &r.doc
+	if err := doc.parse(body); err != nil {
 		return Object{}, err
 	}
 	at := span{doc.start(), len(doc.b)}

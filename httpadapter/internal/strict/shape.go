@@ -78,8 +78,11 @@ func ShapeOf[T any]() Shape[T] { return Shape[T]{planOf(reflect.TypeFor[T]())} }
 func (s Shape[T]) Fields() []Field { return s.plan.fields }
 
 // Decode reads a body, which has to be one JSON object.
-func (s Shape[T]) Decode(body []byte) (v T, err error) {
-	o, err := ParseObject(body)
+func (s Shape[T]) Decode(body []byte) (v T, err error) { return s.DecodeIn(new(Room), body) }
+
+// DecodeIn is Decode in memory that is there already.
+func (s Shape[T]) DecodeIn(room *Room, body []byte) (v T, err error) {
+	o, err := room.parse(body)
 	if err != nil {
 		return v, err
 	}

@@ -2,6 +2,7 @@ package strict_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -262,5 +263,34 @@ func TestMembersOfTheirObject(t *testing.T) {
 	rest := tree{Empty: &inner{}, One: &leaf{"1", &inner{}}, Name: "i", Last: map[string]string{"name": "j", "list": "k"}}
 	if d := cmp.Diff(rest, got, cmpopts.IgnoreFields(tree{}, "List")); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+}
+
+// TestRoomIsUsedAgain: nothing of a body, good or bad, is found in the next one that is read in the
+// same room.
+func TestRoomIsUsedAgain(t *testing.T) {
+	type both struct {
+		Name string                 `json:"name"`
+		Map  map[string]string      `json:"map"`
+		List strict.Elements[inner] `json:"list"`
+	}
+	shape := strict.ShapeOf[both]()
+	long := `{"name":"a","map":{` + strings.Repeat(`"k":"v",`, 40) + `"z":""}}`
+	bodies := []string{
+		`{}`, `{"name":"a"}`, long, `{"name":1}`, `{"name":"b","name":"c"}`, `{"list":[{"name":"\ud800"},{"name":"d"}]}`,
+		`{"map":{"k":"v"},"x":"\ud800"}`, `[`, `{"name":"e"`, `{"Name":"f"}`, "{\"name\":\"\xff\"}", `{"list":[{"name":"g"}]}`,
+	}
+	tell := func(v both, err error) string {
+		list, _ := v.List.Take(9)
+		return fmt.Sprint(v.Name, v.Map, list, err)
+	}
+	var room strict.Room
+	for _, first := range bodies {
+		for _, second := range bodies {
+			shape.DecodeIn(&room, []byte(first))
+			if got, want := tell(shape.DecodeIn(&room, []byte(second))), tell(shape.Decode([]byte(second))); got != want {
+				t.Errorf("%s after %s: %s, want %s", second, first, got, want)
+			}
+		}
 	}
 }
