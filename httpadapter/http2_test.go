@@ -218,7 +218,11 @@ func TestHTTP2BodiesAreTheCallers(t *testing.T) {
 					if k%5 == 3 {
 						body = io.MultiReader(strings.NewReader(text[:40]), iotest.ErrReader(errors.New("gone")))
 					}
-					req, err := http.NewRequestWithContext(ctx, "POST", "http://track.example/v1/task/create?apikey=k", body)
+					method, target := "POST", "/v1/task/create"
+					if k%5 == 4 { // with no body, as who leaves while one is sent races with the client's own reading
+						method, target, body = "GET", "/v1/task/list", nil
+					}
+					req, err := http.NewRequestWithContext(ctx, method, "http://track.example"+target+"?apikey=k", body)
 					if err != nil {
 						t.Error(err)
 						leave()
