@@ -5,6 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -203,4 +206,23 @@ func fixesAgree(db *sqlx.DB) error {
 		}
 	}
 	return nil
+}
+
+// TestCompletedAtNoTime adds a task that was completed at a time of which nothing is kept: it is not counted
+// as one of that time either, as nothing would take it from the count again.
+func TestCompletedAtNoTime(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer closeStore(t, s)
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Tasks: []tracking.Task{{
+		ID: "a", Status: tracking.StatusCompleted, CreatedAt: start, CompletedAt: time.Time{}.Add(time.Microsecond),
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agree(db); err != nil {
+		t.Error(err)
+	}
 }

@@ -281,3 +281,22 @@ func TestQueryPlans(t *testing.T) {
 		t.Run(name, func(t *testing.T) { checkPlan(t, db, lookups[name], slices.Contains(few, name)) })
 	}
 }
+
+// A status that tasks do not have as a rule costs no more than those that they have: what else a driver
+// has, or is of such a status, is not passed on the way.
+func TestRareStatusPlan(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "tracking.db"), nil)
+	defer closeStore(t, s)
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := tracking.TaskFilter{Page: tracking.Page{Limit: 10}, Status: []tracking.TaskStatus{tracking.StatusCompleted, "lost"}}
+	for _, f.DriverID = range []tracking.DriverID{"", "a"} {
+		for _, line := range plan(t, db, sqlite.TasksQuery(f)) {
+			if strings.HasPrefix(line, "SEARCH t ") && !strings.Contains(line, "rowid=?") && !strings.Contains(line, "status=?") {
+				t.Errorf("of driver %q: %s", f.DriverID, line)
+			}
+		}
+	}
+}

@@ -197,7 +197,7 @@ func (x *tx) putTask(app int64, t *tracking.Task, first int64, subjects counted)
 			millis(t.Window.From), millis(t.Window.To), millis(lateFrom), t.Seeks(), t.Personal(), place,
 			subject))
 		seq, err := x.insert(query, args...)
-		if err == nil && t.Status == tracking.StatusCompleted && !t.CompletedAt.IsZero() {
+		if err == nil && t.Status == tracking.StatusCompleted && !kept.CompletedAt.IsZero() {
 			err = x.exec(countCompleted, app, kept.CompletedAt.UnixMilli(), string(t.Outcome))
 		}
 		if err == nil {
@@ -323,6 +323,10 @@ const (
 	tasksByWindowTime = ` ORDER BY window_at, created_at, seq LIMIT ? OFFSET ?`
 )
 
+// maxWalks is how many statuses have a walk each. Of more most are none that tasks have, and those are
+// found together.
+const maxWalks = 8
+
 // statuses are those that tasks have; what else a store is given is found too.
 var statuses = []tracking.TaskStatus{
 	tracking.StatusCreated, tracking.StatusAssigned, tracking.StatusInProgress, tracking.StatusCompleted,
@@ -350,20 +354,24 @@ func walksQuery(app int64, f tracking.TaskFilter, order string, in ...any) (quer
 		args = append(append(append(args, app), more...), values...)
 		between = tasksUnion
 	}
-	unknown := slices.DeleteFunc(slices.Clone(f.Status), func(s tracking.TaskStatus) bool {
-		return slices.Contains(statuses, s)
-	})
-	switch {
-	case len(unknown) > 0 && f.DriverID != "":
-		walk(tasksByDriver+tasksIn, f.DriverID, inStatuses(unknown))
-	case len(unknown) > 0:
-		walk(other+tasksIn, inStatuses(unknown))
-	case len(f.Status) == 0:
+	list := statuses
+	if len(f.Status) == 0 {
 		walk(other)
+	} else {
+		list = slices.Compact(slices.Sorted(slices.Values(f.Status)))
 	}
-	for _, status := range statuses {
+	if len(list) > maxWalks {
+		known := func(s tracking.TaskStatus) bool { return slices.Contains(statuses, s) }
+		rare := inStatuses(slices.DeleteFunc(slices.Clone(list), known))
+		list = slices.DeleteFunc(list, func(s tracking.TaskStatus) bool { return !known(s) })
+		if f.DriverID != "" {
+			walk(tasksByDriver+tasksIn, f.DriverID, rare)
+		} else {
+			walk(other+tasksIn, rare)
+		}
+	}
+	for _, status := range list {
 		switch {
-		case len(f.Status) > 0 && !slices.Contains(f.Status, status):
 		case f.DriverID != "":
 			walk(tasksByDriverStatus, f.DriverID, status)
 		case byWindow:

@@ -462,8 +462,14 @@ func TestUpgradeOfLists(t *testing.T) {
 		return t.Window.To.UnixMilli()
 	}
 	byWindow := func(a, b tracking.Task) int { return cmp.Or(cmp.Compare(window(a), window(b)), -byAge(a, b)) }
+	many := slices.Concat(all[1:5], all[2:4]) // more than have a walk each, and some twice
+	for i := range 8 {
+		many = append(many, tracking.TaskStatus(strconv.Itoa(i)))
+	}
 	for name, f := range map[string]tracking.TaskFilter{
-		"all": {}, "created": {Status: all[:1]}, "lost": {Status: all[4:5]}, "three": {Status: all[1:5]},
+		"many": {Status: many}, "many, of a driver": {Status: many, DriverID: "1"},
+		"many by window": {Status: many, Sort: tracking.SortWindow},
+		"all":            {}, "created": {Status: all[:1]}, "lost": {Status: all[4:5]}, "three": {Status: all[1:5]},
 		"lost, of a driver": {Status: all[3:5], DriverID: "1"},
 		"all by window":     {Sort: tracking.SortWindow},
 		"three by window":   {Sort: tracking.SortWindow, Status: all[1:5]},
