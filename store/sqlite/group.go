@@ -187,7 +187,10 @@ func (x *tx) turn(g *group, l lane) error {
 func (x *tx) next(g *group, l lane) error {
 	j := g.take(<-x.lanes[l])
 	if j.adds {
-		return x.runShared(g, len(g.jobs)-1)
+		if err := x.runShared(g, len(g.jobs)-1); err != nil || g.rows < x.sharesUntil {
+			return err
+		}
+		return x.endShared(g)
 	}
 	if err := x.endShared(g); err != nil {
 		return err

@@ -434,3 +434,51 @@ func TestAddsAfterCancel(t *testing.T) {
 		t.Errorf("it was run %d times, want 2", runs)
 	}
 }
+
+// TestAddsShareWithFew adds far more than share a savepoint in one transaction. A caller who goes meanwhile
+// has not to wait for all of them, and of those that come late, one that is refused has few run again.
+func TestAddsShareWithFew(t *testing.T) {
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, nil)
+	defer closeStore(t, s)
+	commitOne(t, s, "first")
+	const adds, few = 300, 80
+	ctx, cancel := context.WithCancel(t.Context())
+	release := holdLock(t, path)
+	var wg sync.WaitGroup
+	var gone atomic.Bool
+	var runs atomic.Int32
+	for i := range adds {
+		of := t.Context()
+		if i == 0 {
+			of = ctx
+		}
+		wg.Go(func() {
+			s.Add(of, func(write func() error) error {
+				runs.Add(1)
+				switch i {
+				case 1:
+					cancel()
+				case adds - 1:
+					for n := 0; n < 1000 && !gone.Load(); n++ {
+						time.Sleep(time.Millisecond)
+					}
+					if !gone.Load() {
+						t.Error("who has gone waits for all that are added with what was his")
+					}
+					return errors.Join(write(), tracking.ErrConflict)
+				}
+				return write()
+			})
+			if i == 0 {
+				gone.Store(true)
+			}
+		})
+		waitFor(t, s, i+1)
+	}
+	release()
+	wg.Wait()
+	if again := int(runs.Load()) - adds; again > few {
+		t.Errorf("%d were run again, want %d at most", again, few)
+	}
+}

@@ -23,6 +23,8 @@ type tx struct {
 	dirty   bool                         // the current job has written something
 	sharing []int                        // jobs of the group that share a savepoint, each locked
 
+	sharesUntil int // rows of the group; then the savepoint is shared no more
+
 	lastMarks struct { // as read last; of no application: not known
 		app int64
 		marks
@@ -49,7 +51,8 @@ func (x *tx) begins() {
 
 // runShared runs one job under a savepoint that it shares with those that were run so before it, as for
 // each savepoint SQLite copies each page that is written. When one has failed they are run again, each
-// with its own; until then their callers have to wait, whatever happens. (Measured: an eighth of a create.)
+// with its own; until then their callers have to wait, whatever happens, so that there are few of them.
+// (Measured: an eighth of a create.)
 func (x *tx) runShared(g *group, i int) error {
 	j := g.jobs[i]
 	j.mu.Lock()
@@ -61,6 +64,7 @@ func (x *tx) runShared(g *group, i int) error {
 	j.state = claimed
 	x.sharing = append(x.sharing, i)
 	if len(x.sharing) == 1 {
+		x.sharesUntil = g.rows + laneRows
 		x.begins()
 		if err := x.exec("SAVEPOINT job"); err != nil {
 			return err
