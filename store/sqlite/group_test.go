@@ -444,6 +444,7 @@ func TestAddsShareWithFew(t *testing.T) {
 	commitOne(t, s, "first")
 	const adds, few = 300, 80
 	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
 	release := holdLock(t, path)
 	var wg sync.WaitGroup
 	var gone atomic.Bool
