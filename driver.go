@@ -1076,12 +1076,14 @@ func (s *Service) record(
 		}
 		b := s.batch(driver, now)
 		b.Unread = unread
-		room := rooms.Get().(*room) // which nobody has any more when the store has returned
+		room := rooms.Get().(*room)
 		b.screen(fixes, outcomes, room.fix[:0])
 		var err error
 		// The store calls b.Record inside its own transaction: the rule of fixes is there.
 		rec, err = s.store.RecordFixes(ctx, s.app, b)
-		room.leave()
+		if err == nil { // else it may still be at it, as the docs of Store say
+			room.leave()
+		}
 		return orNotFound(err, "driver_id", "driver")
 	})
 	if err != nil {

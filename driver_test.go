@@ -1,6 +1,7 @@
 package tracking_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
 func TestFixOutcomesOfTheService(t *testing.T) {
@@ -45,6 +47,43 @@ func TestFixOutcomesOfTheService(t *testing.T) {
 	if _, err := w.RecordFixes(w.ctx, "nobody", nil); code(err) != tracking.ErrNotFound {
 		t.Error(err)
 	}
+}
+
+// A store that is still at a fix when the call has ended keeps that fix, whatever the next call sends.
+func TestFixesOfALostCallStay(t *testing.T) {
+	s := &slowToKeep{Store: memory.New()}
+	w := newWorldOn(t, s)
+	w.driver("a", 0)
+	w.driver("b", 0)
+	fix := func(m float64) []tracking.Fix { return []tracking.Fix{{LngLat: *east(m), Time: w.now()}} }
+	w.advance(time.Minute)
+	s.loses = true
+	if _, err := w.RecordFixes(w.ctx, "a", fix(1)); err == nil {
+		t.Fatal("no error")
+	}
+	s.loses = false
+	must(w.RecordFixes(w.ctx, "b", fix(2)))(t)
+	must(s.Store.RecordFixes(w.ctx, w.App(), s.lost))(t)
+	if got := must(w.Driver(w.ctx, "a"))(t).Position.Fix.LngLat; got != *east(1) {
+		t.Errorf("the driver is at %v", got)
+	}
+}
+
+// slowToKeep is a store that may go on with fixes when their call has ended.
+type slowToKeep struct {
+	tracking.Store
+	loses bool
+	lost  tracking.FixBatch
+}
+
+func (s *slowToKeep) RecordFixes(
+	ctx context.Context, app tracking.AppID, b tracking.FixBatch,
+) (tracking.Recorded, error) {
+	if s.loses {
+		s.lost = b
+		return tracking.Recorded{}, context.DeadlineExceeded
+	}
+	return s.Store.RecordFixes(ctx, app, b)
 }
 
 func TestSilence(t *testing.T) {

@@ -1287,7 +1287,10 @@ type Store interface {
 	// RecordFixes keeps b's fixes by [FixBatch.Record], in one atomic step, and moves the driver's
 	// last sign of life to b.SeenAt if that is newer, or the one kept lies further ahead than it
 	// can. It touches neither the driver's version nor UpdatedAt. No fixes is a sign of life only.
-	// It returns the driver as of afterwards, and what became of each fix, in b's order.
+	// It returns the driver as of afterwards, and what became of each fix, in b's order. The memory of
+	// b is the caller's again then, as that of a changeset is. When ctx ends during the call, either
+	// all of b is kept or nothing, possibly after the call has returned: after an error the caller
+	// leaves the fixes as they are.
 	// ErrNotFound when there is no such driver, or somebody else than b.Person has the id.
 	RecordFixes(ctx context.Context, app AppID, b FixBatch) (Recorded, error)
 

@@ -93,6 +93,10 @@ type (
 		*reference
 		asleep *sync.Map // their ids
 	}
+	borrows struct { // keeps a batch's fixes where the caller has them
+		*reference
+		lent *sync.Map
+	}
 )
 
 func (s anyApp) Task(ctx context.Context, app tracking.AppID, id tracking.TaskID) (tracking.Task, error) {
@@ -223,6 +227,33 @@ func (s sleepy) Matches(ctx context.Context, app tracking.AppID, q tracking.Matc
 		list = nil
 	}
 	return list, err
+}
+
+// lentFix is a fix by its driver and its time.
+type lentFix struct {
+	app    tracking.AppID
+	driver tracking.DriverID
+	at     int64
+}
+
+func (s borrows) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.FixBatch) (tracking.Recorded, error) {
+	r, err := s.reference.RecordFixes(ctx, app, b)
+	if d := r.Driver; err == nil {
+		for i := range b.Fixes {
+			if f := &b.Fixes[i]; *f == d.Position.Fix {
+				s.lent.Store(lentFix{app, d.ID, f.Time.UnixMilli()}, f)
+			}
+		}
+	}
+	return r, err
+}
+
+func (s borrows) Driver(ctx context.Context, app tracking.AppID, id tracking.DriverID) (tracking.Driver, error) {
+	d, err := s.reference.Driver(ctx, app, id)
+	if f, ok := s.lent.Load(lentFix{app, id, d.Position.Fix.Time.UnixMilli()}); ok && err == nil {
+		d.Position.Fix = *f.(*tracking.Fix)
+	}
+	return d, err
 }
 
 func (s newest) Requests(ctx context.Context, app tracking.AppID, d tracking.DriverID) ([]tracking.Request, error) {
@@ -390,6 +421,7 @@ func TestFaultsAreFound(t *testing.T) {
 		func() tracking.Store { return dull{r()} }, func() tracking.Store { return sleepy{r(), new(sync.Map)} },
 		func() tracking.Store { return oneDead{r()} }, func() tracking.Store { return hasty{r()} },
 		func() tracking.Store { return shared{r()} }, func() tracking.Store { return thrifty{r()} },
+		func() tracking.Store { return borrows{r(), new(sync.Map)} },
 	} {
 		t.Run(strings.TrimPrefix(fmt.Sprintf("%T", f()), "storetest."), func(t *testing.T) {
 			if by := findings(t, f); len(by) == 0 {

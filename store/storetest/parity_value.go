@@ -136,11 +136,12 @@ func argumentsAreTheCallers(t testing.TB, s tracking.Store) {
 	}
 	c.ok(second(s.Commit(c.ctx, here, &cs)))
 	use(t, s, there).commit(uniqueFor(want, 9))
-	batch := []tracking.Fix{walk(3), walk(4)}
-	c.record(tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: batch})
-	use(t, s, there).record(tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{walk(3), walk(4)}})
+	for _, batch := range [][]tracking.Fix{{walk(3), walk(4)}, {walk(5)}} {
+		c.ok(second(s.RecordFixes(c.ctx, here, tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: batch})))
+		scramble(reflect.ValueOf(&batch).Elem())
+	}
+	use(t, s, there).record(tracking.FixBatch{DriverID: "d", SeenAt: t0, Fixes: []tracking.Fix{walk(3), walk(4), walk(5)}})
 	scramble(reflect.ValueOf(&cs).Elem())
-	scramble(reflect.ValueOf(&batch).Elem())
 	same(t, "rows", snap(t, s, here), snap(t, s, there), givenNumbers, anyHash)
 }
 

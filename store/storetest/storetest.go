@@ -38,6 +38,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -154,10 +155,12 @@ func (c *client) refused(cs tracking.Changeset, want tracking.ConflictError) {
 
 func (c *client) record(b tracking.FixBatch) tracking.Recorded {
 	c.Helper()
+	b.Fixes = slices.Clone(b.Fixes)
 	r, err := c.s.RecordFixes(c.ctx, c.app, b)
 	if err != nil {
 		c.Fatalf("RecordFixes: %v", err)
 	}
+	clear(b.Fixes) // they are the caller's again
 	return r
 }
 
