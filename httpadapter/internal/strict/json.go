@@ -178,6 +178,9 @@ func (p *parser) object(depth int) *tracking.Error {
 		p.space()
 		m.from = int32(p.i)
 		at := len(p.members)
+		if at == cap(p.members) {
+			p.makeRoom()
+		}
 		p.members = append(p.members, m)
 		if err := p.value(depth); err != nil {
 			return err
@@ -193,6 +196,14 @@ func (p *parser) object(depth int) *tracking.Error {
 			return p.unexpected()
 		}
 	}
+}
+
+// makeRoom makes it for as many more members as come if the rest is like what has been read, but for
+// eight times as many at most: a batch would leave three times as much behind if it grew by halves.
+func (p *parser) makeRoom() {
+	n := len(p.members)
+	more := (len(p.b) - p.i) / (p.i / n) // none is shorter than a byte
+	p.members = slices.Grow(p.members, min(more, 7*n)+1)
 }
 
 func (p *parser) array(depth int) *tracking.Error {

@@ -294,3 +294,52 @@ func TestRoomIsUsedAgain(t *testing.T) {
 		}
 	}
 }
+
+// batchOf is a body with so many elements.
+func batchOf(n int) []byte {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `,{"name":"%d","lnglat":[80.12345,13.12345],"time":"2026-03-14T09:00:00Z","speed":3.25,"battery":0.5}`, i)
+	}
+	return []byte(`{"list":[` + strings.TrimPrefix(b.String(), ",") + `],"last":{"name":"z"}}`)
+}
+
+type batch struct {
+	List strict.Elements[inner] `json:"list"`
+	Last inner                  `json:"last"`
+}
+
+// TestBatches: however many members a body has, each is found.
+func TestBatches(t *testing.T) {
+	shape := strict.ShapeOf[batch]()
+	for n := range 300 {
+		got, err := shape.Decode(batchOf(n))
+		if err != nil || got.Last.Name != "z" {
+			t.Fatalf("%d elements: %+v %v", n, got.Last, err)
+		}
+		list, more := got.List.Take(n)
+		if len(list) != n || more {
+			t.Fatalf("%d of %d elements, more %v", len(list), n, more)
+		}
+		for i, e := range list {
+			if e.Err != nil || e.Value.Name != fmt.Sprint(i) {
+				t.Fatalf("element %d of %d: %+v", i, n, e)
+			}
+		}
+	}
+}
+
+func BenchmarkBatch(b *testing.B) {
+	shape := strict.ShapeOf[batch]()
+	for _, n := range []int{1, 10, 100, 1000} {
+		body := batchOf(n)
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if got, err := shape.Decode(body); err != nil || !got.List.Given() {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
