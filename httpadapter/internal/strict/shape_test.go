@@ -266,6 +266,25 @@ func TestMembersOfTheirObject(t *testing.T) {
 	}
 }
 
+// TestListWithin: what is wrong in an element is that one's alone, also of a list in an object.
+func TestListWithin(t *testing.T) {
+	type outer struct {
+		In batch `json:"in"`
+	}
+	got, err := strict.ShapeOf[outer]().Decode([]byte(`{"in":{"list":[{"name":"a","name":"b"},{"x":"\ud800"},{"name":"c"}]}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, _ := got.In.List.Take(9)
+	if len(list) != 3 || list[0].Err == nil || list[1].Err == nil || list[2].Err != nil || list[2].Value.Name != "c" {
+		t.Errorf("%+v", list)
+	}
+	_, err = strict.ShapeOf[outer]().Decode([]byte(`{"in":{"list":[{"name":"a"}],"last":{"x":1,"x":1}}}`))
+	if err == nil {
+		t.Error("a key that is given twice beside the list")
+	}
+}
+
 // TestRoomIsUsedAgain: nothing of a body, good or bad, is found in the next one that is read in the
 // same room.
 func TestRoomIsUsedAgain(t *testing.T) {
