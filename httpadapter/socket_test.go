@@ -109,6 +109,26 @@ func TestSlowBody(t *testing.T) {
 	}
 }
 
+// TestSlowBodyOfADriver: so does each of a driver's that is no batch, once the token is known.
+func TestSlowBodyOfADriver(t *testing.T) {
+	store := memory.New()
+	token, _ := newServerOn(t, store).phone("ravi")
+	s := newServerOn(t, store, func(_ *tracking.Options, ho *httpadapter.Options) { ho.ReadTimeout = 50 * time.Millisecond })
+	for _, target := range []string{
+		"availability", "route", "trips", "trips/t/stop", "trips/t/discard", "push", "push/delete", "tasks/t/start",
+		"tasks/t/arrive", "tasks/t/pickup", "tasks/t/complete", "tasks/t/decline", "tasks/t/undo", "tasks/t/stuck",
+		"tasks/t/settle",
+	} {
+		c := s.dial()
+		fmt.Fprintf(c, "POST /v1/driver/%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: 50\r\n\r\n{", target, token)
+		r, closed := s.answer(c)
+		s.check(target, r, 400, "")
+		if !closed || !strings.Contains(r.body, "in time") {
+			t.Errorf("%s: closed %v, %s", target, closed, r.body)
+		}
+	}
+}
+
 // TestSlowPhone: a batch of positions has six times as long, once the token is known.
 func TestSlowPhone(t *testing.T) {
 	const timeout = 100 * time.Millisecond
