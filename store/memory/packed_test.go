@@ -230,6 +230,21 @@ func TestADriverDeletedIsLetGo(t *testing.T) {
 // What goes by a task's id, as its link, an event of it, or the route of its driver, does not keep
 // all of the task as it was then.
 func TestATaskReplacedIsLetGo(t *testing.T) {
+	for name, read := range map[string]func(*Store, string) ([]tracking.Task, error){
+		"by itself": func(s *Store, id string) ([]tracking.Task, error) {
+			task, err := s.Task(context.Background(), "a", tracking.TaskID(id))
+			return []tracking.Task{task}, err
+		},
+		"of a page": func(s *Store, id string) ([]tracking.Task, error) {
+			list, _, err := s.Tasks(context.Background(), "a", tracking.TaskFilter{OrderID: id, Page: tracking.Page{Limit: 2}})
+			return list, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) { taskReplacedIsLetGo(t, read) })
+	}
+}
+
+func taskReplacedIsLetGo(t *testing.T, read func(*Store, string) ([]tracking.Task, error)) {
 	const n, size = 100, 200_000
 	ctx, s := context.Background(), New()
 	before := held()
@@ -241,11 +256,14 @@ func TestATaskReplacedIsLetGo(t *testing.T) {
 	}
 	for i := range n {
 		id := fmt.Sprint("task ", i)
-		commit(&tracking.Changeset{Tasks: []tracking.Task{{ID: tracking.TaskID(id), Notes: strings.Repeat("x", size)}}})
-		task, err := s.Task(ctx, "a", tracking.TaskID(id))
-		if err != nil {
-			t.Fatal(err)
+		commit(&tracking.Changeset{Tasks: []tracking.Task{
+			{ID: tracking.TaskID(id), OrderID: id, Notes: strings.Repeat("x", size)},
+		}})
+		list, err := read(s, id)
+		if err != nil || len(list) != 1 {
+			t.Fatal(len(list), err)
 		}
+		task := list[0]
 		task.Notes, task.Link.Hash = "", tracking.Hash{1, byte(i)}
 		commit(&tracking.Changeset{
 			Tasks:   []tracking.Task{task},

@@ -1,7 +1,9 @@
 package storetest
 
 import (
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -11,6 +13,7 @@ func personFixChecks() []check {
 	return []check{
 		{"RecordFixes/those of another person are ErrNotFound and no sign of life", recordFixesOfAnotherPerson},
 		{"Commit/fixes of another person are a conflict on that driver", commitFixesOfAnotherPerson},
+		{"Commit/of many drivers the fixes of each are of his person", commitFixesOfMany},
 	}
 }
 
@@ -58,4 +61,34 @@ func commitFixesOfAnotherPerson(t testing.TB, s tracking.Store) {
 	}
 	c.refused(of("first"), tracking.ConflictError{Kind: tracking.KindDriver, ID: "e"})
 	c.commit(of("second"))
+}
+
+func commitFixesOfMany(t testing.TB, s tracking.Store) {
+	const n = 40
+	c := use(t, s, here)
+	many := func(odd int) (cs tracking.Changeset) {
+		for i := range n {
+			d := newDriver(tracking.DriverID(fmt.Sprint("d", i)), t0)
+			d.Person = fmt.Sprint("person ", i)
+			cs.Drivers = append(cs.Drivers, d)
+			f := newFix(at(time.Duration(i)*time.Second), 11, 48)
+			b := tracking.FixBatch{DriverID: d.ID, Person: d.Person, SeenAt: t0, Fixes: []tracking.Fix{f}}
+			if i == odd {
+				b.Person = "person 0"
+			}
+			cs.Fixes = append(cs.Fixes, b)
+		}
+		return cs
+	}
+	for _, odd := range []int{1, n / 2, n - 1} {
+		c.refused(many(odd), tracking.ConflictError{Kind: tracking.KindDriver, ID: fmt.Sprint("d", odd)})
+	}
+	nobody := many(-1)
+	nobody.Fixes[n/2].DriverID = "nobody"
+	c.refused(nobody, tracking.ConflictError{Kind: tracking.KindDriver, ID: "nobody"})
+	all := many(-1)
+	c.commit(all)
+	for i, d := range all.Drivers {
+		same(t, "the time of the fix", c.driver(d.ID).Position.Fix.Time, at(time.Duration(i)*time.Second))
+	}
 }
