@@ -301,3 +301,35 @@ func TestCandidates(t *testing.T) {
 		t.Errorf("without drivers: %s", r.body)
 	}
 }
+
+// TestWaitsForItsTime: a task for which a driver is looked for later only says so, wherever it is shown,
+// and from then on that it waits.
+func TestWaitsForItsTime(t *testing.T) {
+	s := newServer(t)
+	made := s.data(s.app("POST", "/v1/task/create",
+		`{"type":2,"drop":{"lnglat":[80.27,13.08]},"auto_assign":true,"window":{"from":"2026-03-14T20:00Z"}}`))
+	id, created := text(made, "task", "task_id"), text(made, "task", "created_at")
+	says := func(when string, shown any, want map[string]any) {
+		t.Helper()
+		if diff := cmp.Diff(any(want), at(shown, "waiting")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+	}
+	later := map[string]any{"since": created, "reason": "window"}
+	says("created", at(made, "task"), later)
+	s.clock.Advance(time.Minute)
+	read := func() (any, any) {
+		t.Helper()
+		return at(s.data(s.app("GET", "/v1/task?task_id="+id, "")), "task"),
+			at(s.data(s.app("GET", "/v1/task/list", "")), "task_list", 0)
+	}
+	one, listed := read()
+	says("by itself", one, later)
+	says("in a list", listed, later)
+	says("changed", at(s.data(s.app("POST", "/v1/task/update", `{"task_id":"`+id+`","notes":"n"}`)), "task"), later)
+	s.clock.Advance(11 * time.Hour)
+	now := map[string]any{"since": "2026-03-14T19:00:00.000Z"}
+	one, listed = read()
+	says("by itself, in time", one, now)
+	says("in a list, in time", listed, now)
+}
