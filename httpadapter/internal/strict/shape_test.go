@@ -105,6 +105,8 @@ func TestShape(t *testing.T) {
 		{`{"text":1,"at":1,"id":"t"}`, "at", "The field at must be a text."},
 		{`{"id":"t","text":"forbidden"}`, "required", "The field required is required."},
 		{`{"id":"t","required":null}`, "required", "The field required is required."},
+		{`{"id":"t","required":true,"ſome":null}`, "some", "The field some is given with its name in another case."},
+		{`{"id":"t","required":true,"\u017fome":null}`, "some", "The field some is given with its name in another case."},
 		{`{"id":"t","Required":true}`, "required", "The field required is given with its name in another case."},
 		{`{"id":"t","required":true,"text":"forbidden"}`, "text", "The field text must be something else."},
 		{`{"id":"t","required":true,"word":"maybe"}`, "word", "The field word must be yes, no or perhaps."},
