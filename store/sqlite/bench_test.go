@@ -59,18 +59,13 @@ func BenchmarkFixes(b *testing.B) {
 			defer s.Close()
 			ctx := context.Background()
 			drivers := hired(b, s, goroutines)
-			times := make([]time.Time, goroutines)
-			for g := range times {
-				times[g] = start
-			}
+			sent := make([]int, goroutines)
 			b.ResetTimer()
 			spread(goroutines, b.N, func(g int) {
-				times[g] = times[g].Add(5 * time.Second)
+				f := drivenFix(g, sent[g])
+				sent[g]++
 				_, err := s.RecordFixes(ctx, app, tracking.FixBatch{
-					DriverID: drivers[g], SeenAt: times[g],
-					Fixes: []tracking.Fix{{LngLat: tracking.LngLat{
-						Lng: 80.27 + float64(g)/1e4, Lat: 13.08 + float64(times[g].Unix()%1000)/1e5,
-					}, Time: times[g], Accuracy: tracking.Known(5), Speed: tracking.Known(8.3)}},
+					DriverID: drivers[g], SeenAt: f.Time, Fixes: []tracking.Fix{f},
 				})
 				if err != nil {
 					b.Error(err)

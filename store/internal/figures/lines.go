@@ -42,6 +42,11 @@ var lines = []line{
 		side{root + "DriversNear/all", "ns/op"}, side{nearby + "Nearest/10_of_a_million", "ns/op"}, "≤ 1.8",
 	},
 	{
+		"the index alone, and a bare copy of ten records of a million", "the index alone",
+		side{nearby + "Nearest/10_of_a_million,_and_a_bare_copy_of_their_records", "ns/op"},
+		side{nearby + "Nearest/10_of_a_million", "ns/op"}, "",
+	},
+	{
 		"`RecordFixes` of one fix, memory", "append to a map of slices under a mutex",
 		side{root + "Fix/RecordFixes", "ns/op"}, side{root + "Fix/append_to_a_map_of_slices", "ns/op"}, "≤ 6",
 	},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -14,6 +15,8 @@ import (
 )
 
 const million = 1_000_000
+
+var copied []tracking.Driver // so that a copy is made
 
 // crowd is a million drivers in a city, in an index and in a bare R-tree.
 type crowd struct {
@@ -70,6 +73,24 @@ func BenchmarkNearest(b *testing.B) {
 		for b.Loop() {
 			if hits := x.Near(city(r), nearby.Filter{}, 0, 10, nil); len(hits) != 10 {
 				b.Fatal(hits)
+			}
+		}
+	})
+	b.Run("10 of a million, and a bare copy of their records", func(b *testing.B) {
+		x, r, records := &c().all, rand.New(rand.NewPCG(5, 6)), make([]tracking.Driver, million)
+		for i := range records {
+			records[i].ID = c().ids[i]
+		}
+		runtime.GC() // which the records have begun
+		for b.Loop() {
+			hits := x.Near(city(r), nearby.Filter{}, 0, 10, nil)
+			list := make([]tracking.Driver, len(hits))
+			for i, h := range hits {
+				n, _ := strconv.Atoi(string(h.ID[1:]))
+				list[i] = records[n]
+			}
+			if copied = list; len(list) != 10 || list[9].ID != hits[9].ID {
+				b.Fatal(list)
 			}
 		}
 	})
