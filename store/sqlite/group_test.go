@@ -216,38 +216,22 @@ func BenchmarkCommitBesideBatches(b *testing.B) {
 	phones.Wait()
 }
 
-// TestFoundAfterGroup makes, changes and deletes tasks in one transaction, where one takes the place of
-// another in the order of creation: each is found by what it is in the end, and by nothing else.
-func TestFoundAfterGroup(t *testing.T) {
-	var g groups
-	path := filepath.Join(fastDir(t), "tracking.db")
-	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
-	defer closeStore(t, s)
-	commitOne(t, s, "first") // so that the application is there
+// attempt is a commit that is made, or refused.
+type attempt struct {
+	app     tracking.AppID
+	cs      *tracking.Changeset
+	refused bool
+}
+
+// commitAtOnce makes commits in one transaction, in this order.
+func commitAtOnce(t *testing.T, s *sqlite.Store, path string, g *groups, list []attempt) {
+	t.Helper()
 	before := len(g.since(0))
-	task := func(id tracking.TaskID, version int64, order string) tracking.Task {
-		return tracking.Task{ID: id, Version: version, OrderID: order, CreatedAt: start}
-	}
-	made := []tracking.Event{{
-		ID: "once", Type: tracking.EventTaskCreated, RecordedAt: start,
-		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "a"},
-	}}
 	release := holdLock(t, path)
 	var wg sync.WaitGroup
-	for i, change := range []struct {
-		cs      *tracking.Changeset
-		refused bool
-	}{
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 0, "alpha")}, Events: made}},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("b", 0, "beta")}, Events: made}, refused: true},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("c", 0, "gamma")}}},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 1, "delta")}}},
-		{cs: &tracking.Changeset{DeleteTasks: []tracking.Task{task("c", 1, "")}}},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("d", 0, "epsilon")}}},
-		{cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 2, "zeta")}}},
-	} {
+	for i, a := range list {
 		wg.Go(func() {
-			if _, err := s.Commit(t.Context(), app, change.cs); (err != nil) != change.refused {
+			if _, err := s.Commit(t.Context(), a.app, a.cs); (err != nil) != a.refused {
 				t.Errorf("change %d: %v", i, err)
 			}
 		})
@@ -258,6 +242,32 @@ func TestFoundAfterGroup(t *testing.T) {
 	if got := g.since(before); len(got) != 1 {
 		t.Fatalf("the transactions are %q, want one", got)
 	}
+}
+
+// TestFoundAfterGroup makes, changes and deletes tasks in one transaction, where one takes the place of
+// another in the order of creation: each is found by what it is in the end, and by nothing else.
+func TestFoundAfterGroup(t *testing.T) {
+	var g groups
+	path := filepath.Join(fastDir(t), "tracking.db")
+	s := open(t, path, sqlite.Options{}.WithGroups(g.add))
+	defer closeStore(t, s)
+	commitOne(t, s, "first") // so that the application is there
+	task := func(id tracking.TaskID, version int64, order string) tracking.Task {
+		return tracking.Task{ID: id, Version: version, OrderID: order, CreatedAt: start}
+	}
+	made := []tracking.Event{{
+		ID: "once", Type: tracking.EventTaskCreated, RecordedAt: start,
+		Subject: tracking.Subject{Kind: tracking.KindTask, ID: "a"},
+	}}
+	commitAtOnce(t, s, path, &g, []attempt{
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 0, "alpha")}, Events: made}},
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("b", 0, "beta")}, Events: made}, refused: true},
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("c", 0, "gamma")}}},
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 1, "delta")}}},
+		{app: app, cs: &tracking.Changeset{DeleteTasks: []tracking.Task{task("c", 1, "")}}},
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("d", 0, "epsilon")}}},
+		{app: app, cs: &tracking.Changeset{Tasks: []tracking.Task{task("a", 2, "zeta")}}},
+	})
 	for order, want := range map[string]tracking.TaskID{
 		"alpha": "", "beta": "", "gamma": "", "delta": "", "epsilon": "d", "zeta": "a",
 	} {
@@ -288,7 +298,6 @@ func TestAddsShareASavepoint(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	before := len(g.since(0))
 	add := func(id tracking.TaskID, order, event string) *tracking.Changeset {
 		return &tracking.Changeset{
 			Tasks: []tracking.Task{{ID: id, OrderID: order, CreatedAt: start}}, Deliver: []string{"out"},
@@ -299,13 +308,7 @@ func TestAddsShareASavepoint(t *testing.T) {
 			}},
 		}
 	}
-	release := holdLock(t, path)
-	var wg sync.WaitGroup
-	for i, change := range []struct {
-		app     tracking.AppID
-		cs      *tracking.Changeset
-		refused bool
-	}{
+	commitAtOnce(t, s, path, &g, []attempt{
 		{fresh, add("a", "alpha", "1"), false},
 		{app, add("b", "beta", "2"), false},
 		{app, add("c", "gamma", "2"), true}, // an event of this id is there
@@ -314,19 +317,7 @@ func TestAddsShareASavepoint(t *testing.T) {
 		{fresh, add("e", "zeta", "5"), false},
 		{fresh, add("f", "eta", "5"), true},
 		{app, add("g", "theta", "6"), false},
-	} {
-		wg.Go(func() {
-			if _, err := s.Commit(t.Context(), change.app, change.cs); (err != nil) != change.refused {
-				t.Errorf("change %d: %v", i, err)
-			}
-		})
-		waitFor(t, s, i+1)
-	}
-	release()
-	wg.Wait()
-	if got := g.since(before); len(got) != 1 {
-		t.Fatalf("the transactions are %q, want one", got)
-	}
+	})
 	for of, want := range map[tracking.AppID]string{app: "2:b 3:d 6:g ", fresh: "1:a 5:e "} {
 		list, _, err := s.Events(t.Context(), of, tracking.EventFilter{Limit: 10})
 		if err != nil {
