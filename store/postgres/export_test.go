@@ -60,6 +60,20 @@ func (s *Store) Commits() (line, held, busy int) {
 	return len(g.line), len(g.held), len(g.busy)
 }
 
+// IsHeld reports whether the call of Commit that carries an event waits for a row that is held, or is
+// being tried again.
+func (s *Store) IsHeld(event string) bool {
+	g := &s.committer
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := range g.heldRows {
+		if k.kind == "event" && k.id == event {
+			return true
+		}
+	}
+	return false
+}
+
 // Recordings are how many calls of RecordFixes wait in line, and how many groups are under way.
 func (s *Store) Recordings() (line, groups int) {
 	g := &s.recorder
