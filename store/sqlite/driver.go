@@ -15,7 +15,7 @@ const driverColumns = `
 	d.seq, d.app, d.id, d.person, d.version, d.name, d.mobile, d.email, d.available, d.properties, d.push,
 	d.route, d.leg_at, d.max_open_tasks, d.silent, d.duty_at, d.off_duty_at,
 	d.token_generation, d.app_token, d.ingest_token, d.created_at, d.updated_at, d.last_notice,
-	p.driver IS NOT NULL AS placed, p.seen_at, p.oldest_at, p.skew_least, p.skew_recent,
+	p.driver IS NOT NULL AS placed, coalesce(p.place, 0) AS place, p.seen_at, p.oldest_at, p.skew_least, p.skew_recent,
 	coalesce(p.skew_arrivals, 0) AS skew_arrivals, coalesce(p.unread, 0) AS unread,
 	coalesce(p.rewrites, 0) AS rewrites,
 	p.fix_time AS "fix.time", p.fix_lng AS "fix.lng", p.fix_lat AS "fix.lat", p.fix_event_id AS "fix.event_id",
@@ -38,15 +38,16 @@ type driverRow struct {
 	LegAt           instant `db:"leg_at"`
 	MaxOpenTasks    *int    `db:"max_open_tasks"`
 	Silent          bool
-	DutyAt          instant         `db:"duty_at"`
-	OffDutyAt       instant         `db:"off_duty_at"`
-	TokenGeneration int             `db:"token_generation"`
-	AppToken        hash            `db:"app_token"`
-	IngestToken     hash            `db:"ingest_token"`
-	CreatedAt       instant         `db:"created_at"`
-	UpdatedAt       instant         `db:"updated_at"`
-	LastNotice      int64           `db:"last_notice"`
-	Placed          bool            // there is a row of positions
+	DutyAt          instant `db:"duty_at"`
+	OffDutyAt       instant `db:"off_duty_at"`
+	TokenGeneration int     `db:"token_generation"`
+	AppToken        hash    `db:"app_token"`
+	IngestToken     hash    `db:"ingest_token"`
+	CreatedAt       instant `db:"created_at"`
+	UpdatedAt       instant `db:"updated_at"`
+	LastNotice      int64   `db:"last_notice"`
+	Placed          bool    // there is a row of positions
+	Place           place
 	SeenAt          instant         `db:"seen_at"`
 	OldestAt        sql.NullInt64   `db:"oldest_at"`
 	SkewLeast       sql.NullFloat64 `db:"skew_least"`
@@ -91,11 +92,34 @@ type driverKey struct {
 // driverState is a driver as the writer knows it: the row and what it needs to know beside it.
 type driverState struct {
 	tracking.Driver
-	placed     bool          // there is a row of positions
-	oldest     sql.NullInt64 // when the oldest fix was, UTC ms
-	open       []byte        // the newest fixes, packed
-	end        packer        // goes on behind open, where it has that: it need not be unpacked then
 	lastNotice int64
+	fixesState
+}
+
+// fixesState is what a driver's fixes make, beside his position.
+type fixesState struct {
+	placed  bool          // there is a row of positions
+	oldest  sql.NullInt64 // when the oldest fix was, UTC ms
+	open    []byte        // the newest fixes, packed
+	end     packer        // goes on behind open, where it has that: it need not be unpacked then
+	place   place         // up to where it has what stands in the journal
+	written place         // and up to where the row had it when it was read or written
+}
+
+// driverToWrite is a driver's row as the writer reads it.
+type driverToWrite struct {
+	driverRow
+	Open []byte
+}
+
+func (r *driverToWrite) state() (*driverState, error) {
+	d, err := r.driver()
+	if err != nil {
+		return nil, err
+	}
+	return &driverState{d, r.LastNotice, fixesState{
+		placed: r.Placed, oldest: r.OldestAt, open: r.Open, place: r.Place, written: r.Place,
+	}}, nil
 }
 
 // driverCache keeps the drivers that the writer has met, so that a fix costs no read. Only the
@@ -131,17 +155,16 @@ func (x *tx) driver(k driverKey) (*driverState, error) {
 	if d, ok := x.drivers.known[k]; ok {
 		return d, nil
 	}
-	var r struct {
-		driverRow
-		Open []byte
-	}
-	found, err := x.find(&r, selectDriverToWrite, k.app, k.id)
-	if err != nil || !found {
-		return nil, err
-	}
-	d := &driverState{placed: r.Placed, oldest: r.OldestAt, open: r.Open, lastNotice: r.LastNotice}
-	if d.Driver, err = r.driver(); err != nil {
-		return nil, err
+	d := x.lateDriver(k)
+	if d == nil {
+		var r driverToWrite
+		found, err := x.find(&r, selectDriverToWrite, k.app, k.id)
+		if err != nil || !found {
+			return nil, err
+		}
+		if d, err = r.state(); err != nil {
+			return nil, err
+		}
 	}
 	x.drivers.keep(k, d)
 	return d, nil
@@ -149,6 +172,7 @@ func (x *tx) driver(k driverKey) (*driverState, error) {
 
 // setDriver notes what the transaction has made of a driver; nil: deleted.
 func (x *tx) setDriver(k driverKey, d *driverState) {
+	x.noteLate(k, d)
 	if d != nil {
 		x.drivers.keep(k, d)
 	} else {
@@ -158,7 +182,6 @@ func (x *tx) setDriver(k driverKey, d *driverState) {
 		x.touched = map[driverKey]struct{}{}
 	}
 	x.touched[k] = struct{}{}
-	x.mine = append(x.mine, k)
 }
 
 // moves lists what the transaction changes in the index.
@@ -241,8 +264,7 @@ func (x *tx) putDriver(app int64, d *tracking.Driver) (g tracking.Given, err err
 			return g, err
 		}
 	} else {
-		next.placed, next.oldest, next.open, next.end = old.placed, old.oldest, old.open, old.end
-		next.lastNotice = old.lastNotice
+		next.fixesState, next.lastNotice = old.fixesState, old.lastNotice
 		next.Seq, next.CreatedAt, next.Position = old.Seq, old.CreatedAt, old.Position
 		// One statement, with the indexed columns that have another value: each would cost its
 		// index.
@@ -297,6 +319,7 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 	if err := x.exec(insertErased, old.Seq); err != nil {
 		return err
 	}
+	x.sweeps, x.wipesJournal = true, true // nothing of his fixes is to be left there
 	x.setDriver(k, nil)
 	return nil
 }
@@ -308,11 +331,27 @@ SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d
 SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.ingest_token = ?`
 )
 
-func (s *Store) driver(ctx context.Context, query string, args ...any) (tracking.AppID, tracking.Driver, error) {
-	return one(ctx, s, func(r *driverRow) (int64, tracking.Driver, error) {
-		v, err := r.driver()
-		return r.App, v, err
-	}, query, args...)
+func (s *Store) driver(ctx context.Context, query string, args ...any) (app tracking.AppID, d tracking.Driver, err error) {
+	err = s.readDrivers(ctx, func(ctx context.Context) error {
+		var r driverRow
+		if err := s.get(ctx, &r, query, args...); err != nil {
+			return err
+		}
+		app = s.appOf(r.App)
+		d, err = s.toDriver(&r)
+		return err
+	})
+	if err != nil {
+		return "", tracking.Driver{}, err
+	}
+	return app, d, nil
+}
+
+// toDriver is a row's driver, with what it has not yet.
+func (s *Store) toDriver(r *driverRow) (tracking.Driver, error) {
+	d, err := r.driver()
+	s.late.correct(r, &d)
+	return d, err
 }
 
 // Driver implements [tracking.DriverReader].
@@ -415,7 +454,7 @@ func (s *Store) Drivers(
 		return s.near(ctx, app, f)
 	}
 	n, _ := s.apps.Number(app)
-	err = s.read(ctx, func(ctx context.Context) error {
+	err = s.readDrivers(ctx, func(ctx context.Context) error {
 		properties, err := s.properties(ctx, n, f.Properties)
 		if err != nil {
 			return err
@@ -426,7 +465,7 @@ func (s *Store) Drivers(
 			return err
 		}
 		rows, more = cut(rows, f.Limit)
-		list, err = convert(rows, (*driverRow).driver)
+		list, err = convert(rows, s.toDriver)
 		return err
 	})
 	if err != nil {
@@ -435,7 +474,7 @@ func (s *Store) Drivers(
 	return list, more, nil
 }
 
-// driversByID reads drivers, all as of one moment, in no order.
+// driversByID reads drivers, all as of one moment, in no order. It is called in readDrivers.
 func (s *Store) driversByID(
 	ctx context.Context, app int64, ids []tracking.DriverID,
 ) (map[tracking.DriverID]tracking.Driver, error) {
@@ -449,7 +488,7 @@ func (s *Store) driversByID(
 	}
 	found := make(map[tracking.DriverID]tracking.Driver, len(rows))
 	for i := range rows {
-		d, err := rows[i].driver()
+		d, err := s.toDriver(&rows[i])
 		if err != nil {
 			return nil, err
 		}

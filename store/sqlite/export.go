@@ -18,7 +18,7 @@ const (
 	allMemos = `SELECT name, value FROM memos ORDER BY name`
 
 	allDrivers = `
-SELECT` + driverColumns + `, d.purged_notice FROM drivers d INDEXED BY drivers_by_age
+SELECT` + driverColumns + `, p.open, d.purged_notice FROM drivers d INDEXED BY drivers_by_age
 	LEFT JOIN positions p ON p.driver = d.seq
 WHERE d.app = ?1 AND ?2 IN ('', d.id) ORDER BY d.created_at, d.seq`
 	allInvites = `
@@ -119,7 +119,11 @@ func (s *Store) walk(ctx context.Context, q tracking.RowQuery, send func(trackin
 		return err
 	}
 	defer conn.ExecContext(context.WithoutCancel(ctx), `ROLLBACK`)
-	x := &export{conn, q, send}
+	_, changes, err := readJournal(ctx, conn)
+	if err != nil {
+		return err
+	}
+	x := &export{conn, q, send, changes}
 	if err := x.store(ctx); err != nil {
 		return err
 	}
@@ -137,9 +141,10 @@ func (s *Store) walk(ctx context.Context, q tracking.RowQuery, send func(trackin
 
 // export is a walk over rows, by a connection in a transaction.
 type export struct {
-	conn  *sqlx.Conn
-	query tracking.RowQuery
-	send  func(tracking.Row) error
+	conn    *sqlx.Conn
+	query   tracking.RowQuery
+	send    func(tracking.Row) error
+	changes map[int64][]moved // of drivers, in the journal
 }
 
 type exportedApp struct {
@@ -150,7 +155,7 @@ type exportedApp struct {
 }
 
 type exportedDriver struct {
-	driverRow
+	driverToWrite
 	PurgedNotice int64 `db:"purged_notice"`
 }
 
@@ -266,6 +271,7 @@ type exportedOwner struct {
 	seq    int64
 	id     tracking.DriverID
 	person string
+	open   openFixes
 }
 
 func (x *export) application(ctx context.Context, a exportedApp) error {
@@ -368,15 +374,19 @@ func (x *export) drivers(ctx context.Context, a exportedApp) (owners []exportedO
 		if err := found.StructScan(&r); err != nil {
 			return nil, err
 		}
-		owners = append(owners, exportedOwner{r.Seq, r.ID, r.Person})
-		if !x.query.Wants(tracking.RowDriver) {
-			continue
-		}
-		d, err := r.driver()
+		d, err := r.state()
 		if err != nil {
 			return nil, err
 		}
-		row := tracking.DriverRow{Driver: d, LastNotice: r.LastNotice, PurgedNotice: r.PurgedNotice}
+		d.place, d.open, err = applyMoved(x.changes[d.Seq], d.place, &d.Position, d.open)
+		if err != nil {
+			return nil, err
+		}
+		owners = append(owners, exportedOwner{r.Seq, r.ID, r.Person, openFixes{d.place, d.open}})
+		if !x.query.Wants(tracking.RowDriver) {
+			continue
+		}
+		row := tracking.DriverRow{Driver: d.Driver, LastNotice: r.LastNotice, PurgedNotice: r.PurgedNotice}
 		if err := x.send(tracking.Row{App: a.ID, Value: row}); err != nil {
 			return nil, err
 		}
@@ -390,7 +400,7 @@ func (x *export) fixes(ctx context.Context, a exportedApp, o exportedOwner) erro
 		return err
 	}
 	var sent error
-	err = readPacked(found, false, atOnce, endless, func(f tracking.KeptFix) bool {
+	err = readPacked(found, o.open, false, atOnce, endless, func(f tracking.KeptFix) bool {
 		sent = x.send(tracking.Row{App: a.ID, Value: tracking.FixRow{DriverID: o.id, KeptFix: f}})
 		return sent == nil
 	})

@@ -44,6 +44,8 @@ func (o Options) WithGroups(tell func(changes string)) *Options {
 // WithMigrations returns options for a store with other migrations.
 func (o Options) WithMigrations(dir fs.FS) *Options {
 	o.migrations, o.Logger = dir, slog.New(slog.DiscardHandler)
+	names, err := migrationFiles(dir)
+	o.noJournal = err == nil && len(names) < 18
 	return &o
 }
 
@@ -201,17 +203,40 @@ func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
 		Driver int64
 		Fixes  []byte
 	}
-	if err := db.Select(&list, `SELECT driver, fixes FROM (SELECT driver, first, fixes FROM fix_blocks
-		UNION ALL SELECT driver, ?, open FROM positions WHERE open IS NOT NULL) ORDER BY driver, first`, endless); err != nil {
+	if err := db.Select(&list, `SELECT driver, fixes FROM fix_blocks ORDER BY driver, first`); err != nil {
+		return nil, err
+	}
+	var open []struct {
+		Driver int64
+		Place  place
+		Open   []byte
+	}
+	if err := db.Select(&open, `SELECT driver, place, open FROM positions`); err != nil {
+		return nil, err
+	}
+	_, changes, err := readJournal(context.Background(), db)
+	if err != nil {
 		return nil, err
 	}
 	all := map[int64][]tracking.KeptFix{}
+	add := func(driver int64, packed []byte) error {
+		fixes, err := unpack(packed)
+		all[driver] = append(all[driver], fixes...)
+		return err
+	}
 	for _, r := range list {
-		fixes, err := unpack(r.Fixes)
+		if err := add(r.Driver, r.Fixes); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range open {
+		_, packed, err := applyMoved(changes[r.Driver], r.Place, new(tracking.Position), r.Open)
 		if err != nil {
 			return nil, err
 		}
-		all[r.Driver] = append(all[r.Driver], fixes...)
+		if err := add(r.Driver, packed); err != nil {
+			return nil, err
+		}
 	}
 	return all, nil
 }

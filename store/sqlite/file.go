@@ -391,7 +391,10 @@ func (s *Store) prepare(r connect) error {
 	for _, a := range apps {
 		s.apps.Add(a.N, a.ID)
 	}
-	return nil
+	if s.opts.noJournal {
+		return nil
+	}
+	return s.loadLate(ctx)
 }
 
 func checkSQLite(ctx context.Context, db *sqlx.DB) error {

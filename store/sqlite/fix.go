@@ -20,16 +20,16 @@ SELECT EXISTS (SELECT 1 FROM trips INDEXED BY trips_by_window
 const (
 	insertPosition = `
 INSERT INTO positions (driver, oldest_at, seen_at, skew_least, skew_recent, skew_arrivals, unread, rewrites, tail, open,
-	fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_speed, fix_bearing, fix_battery, fix_trusted)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	place, fix_time, fix_lng, fix_lat, fix_event_id, fix_accuracy, fix_speed, fix_bearing, fix_battery, fix_trusted)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	updateSeen = `UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?,
-		rewrites = ? WHERE driver = ?`
+		rewrites = ?, place = ? WHERE driver = ?`
 
 	updatePosition = `
 UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?, rewrites = ?,
-	tail = ?, open = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?, fix_bearing = ?,
-	fix_battery = ?, fix_trusted = ?
+	tail = ?, open = ?, place = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?,
+	fix_bearing = ?, fix_battery = ?, fix_trusted = ?
 WHERE driver = ?`
 
 	updateOldest = `UPDATE positions SET oldest_at = ? WHERE driver = ?`
@@ -85,17 +85,48 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 			}
 		}
 	}
-	if err := x.putPosition(old, &next); err != nil {
+	if err := log.keep(k, &next); err != nil {
 		return tracking.Recorded{}, err
 	}
-	x.setDriver(k, &next)
 	rec.Driver = rec.Driver.Clone()
 	return rec, nil
 }
 
-// putPosition writes what differs.
-func (x *tx) putPosition(old, next *driverState) error {
+// moves reports whether fixes have made something else of a driver, and whether that is more than what
+// an arrival says.
+func (d *driverState) moves(next *driverState) (some, more bool) {
+	more = next.Position.Fix != d.Position.Fix || next.Position.Tail != d.Position.Tail || !bytes.Equal(next.open, d.open)
+	return more || next.Position != d.Position, more
+}
+
+// keep notes what fixes have made of a driver. Where they have written blocks his row is written too:
+// readers of the blocks see by it which open fixes go with them.
+func (l *fixLog) keep(k driverKey, next *driverState) error {
+	if l.journals() && l.driver.placed && !l.wrote {
+		return l.recordPosition(k, l.driver, next)
+	}
+	return l.putPosition(k, l.driver, next)
+}
+
+// recordPosition puts what differs into the journal, but the time of the oldest fix, by which rows are
+// found.
+func (x *tx) recordPosition(k driverKey, old, next *driverState) error {
+	if next.oldest != old.oldest {
+		if err := x.exec(updateOldest, next.oldest, next.Seq); err != nil {
+			return err
+		}
+	}
+	if some, _ := old.moves(next); some {
+		x.recordMoved(old, next)
+	}
+	x.setDriver(k, next)
+	return nil
+}
+
+// putPosition writes what differs into the row, which has then also what stands in the journal.
+func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 	pos := next.Position
+	next.place, next.written = x.here(), x.here()
 	args := make([]any, 0, 20)
 	if !old.placed {
 		var oldest any
@@ -103,7 +134,8 @@ func (x *tx) putPosition(old, next *driverState) error {
 			oldest = next.oldest.Int64
 		}
 		next.placed = true
-		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail), packedValue(next.open))
+		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail), packedValue(next.open), next.place)
+		x.setDriver(k, next)
 		return x.exec(insertPosition, appendMaybeFix(args, pos.Fix)...)
 	}
 	if next.oldest != old.oldest {
@@ -111,14 +143,26 @@ func (x *tx) putPosition(old, next *driverState) error {
 			return err
 		}
 	}
+	behind := old.place > old.written
+	some, more := old.moves(next)
+	var err error
 	switch {
-	case pos.Fix != old.Position.Fix || pos.Tail != old.Position.Tail || !bytes.Equal(next.open, old.open):
-		args = append(appendSeen(args, pos), textValue(pos.Tail), packedValue(next.open))
-		return x.exec(updatePosition, append(appendMaybeFix(args, pos.Fix), next.Seq)...)
-	case pos == old.Position:
-		return nil
+	case more || behind:
+		err = x.writePosition(next)
+	case some:
+		err = x.exec(updateSeen, append(appendSeen(args, pos), next.place, next.Seq)...)
+	default:
+		next.place, next.written = old.place, old.written
 	}
-	return x.exec(updateSeen, append(appendSeen(args, pos), next.Seq)...)
+	x.setDriver(k, next)
+	return err
+}
+
+// writePosition writes all of a driver's row of positions but the time of the oldest fix.
+func (x *tx) writePosition(d *driverState) error {
+	args := appendSeen(make([]any, 0, 20), d.Position)
+	args = append(args, textValue(d.Position.Tail), packedValue(d.open), d.place)
+	return x.exec(updatePosition, append(appendMaybeFix(args, d.Position.Fix), d.Seq)...)
 }
 
 // RecordFixes implements [tracking.Store].
@@ -154,7 +198,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 // window to that which has the last. One statement sees one moment.
 const (
 	selectFixes = `
-SELECT p.open, b.first, b.fixes FROM drivers d JOIN positions p ON p.driver = d.seq
+SELECT p.open, p.place, b.first, b.fixes FROM drivers d JOIN positions p ON p.driver = d.seq
 LEFT JOIN fix_blocks b INDEXED BY fix_blocks_by_time ON b.driver = d.seq AND b.first <= ?5 AND b.first >= coalesce(
 	(SELECT f.first FROM fix_blocks f WHERE f.driver = d.seq AND f.first <= ?4 ORDER BY f.first DESC LIMIT 1), ?4)
 WHERE d.app = ?1 AND d.id = ?2 AND ?3 IN ('', d.person) ORDER BY b.first`
@@ -227,6 +271,12 @@ func (s *Store) readFixes(
 		query = selectFixesNewest
 	}
 	n, _ := s.apps.Number(app)
+	// Before the rows are read: where that is older than they are, their place is greater. Whatever
+	// writes blocks writes the row of the position, too.
+	var late openFixes
+	if d := s.late.get(driverKey{n, driver}); d != nil {
+		late = openFixes{d.place, d.open}
+	}
 	return s.read(ctx, func(ctx context.Context) error {
 		st, err := s.statement(ctx, query)
 		if err != nil {
@@ -236,12 +286,21 @@ func (s *Store) readFixes(
 		if err != nil {
 			return err
 		}
-		return readPacked(rows, r.Newest, from, to, do)
+		return readPacked(rows, late, r.Newest, from, to, do)
 	})
 }
 
-// readPacked reads what selectFixes or, with newest, selectFixesNewest finds.
-func readPacked(found *sql.Rows, newest bool, from, to int64, do func(tracking.KeptFix) bool) error {
+// openFixes are those beside a position, up to a place in the journal.
+type openFixes struct {
+	place  place
+	packed []byte
+}
+
+// readPacked reads what selectFixes or, with newest, selectFixesNewest finds; late are the open fixes
+// where the row is behind.
+func readPacked(
+	found *sql.Rows, late openFixes, newest bool, from, to int64, do func(tracking.KeptFix) bool,
+) error {
 	defer found.Close()
 	more := true
 	some := func(packed []byte) error {
@@ -263,11 +322,14 @@ func readPacked(found *sql.Rows, newest bool, from, to int64, do func(tracking.K
 	for first := true; more && found.Next(); first = false {
 		var again, fixes sql.RawBytes
 		var begins sql.NullInt64 // NULL: there is no block
-		if err := found.Scan(&again, &begins, &fixes); err != nil {
+		var has place
+		if err := found.Scan(&again, &has, &begins, &fixes); err != nil {
 			return err
 		}
 		if first {
-			open = bytes.Clone(again)
+			if open = late.packed; late.place <= has {
+				open = bytes.Clone(again)
+			}
 			if newest {
 				if err := some(open); err != nil {
 					return err

@@ -58,12 +58,18 @@ type fixLog struct {
 	driver *driverState
 	open   []byte // what the driver's is to be; the bytes are never changed
 	end    packer // see driverState
+	wrote  bool   // blocks
 }
 
 var _ tracking.FixLog = (*fixLog)(nil)
 
 func (x *tx) fixLog(app int64, d *driverState) *fixLog {
 	return &fixLog{tx: x, app: app, driver: d, open: d.open, end: d.end}
+}
+
+func (l *fixLog) exec(query string, args ...any) error {
+	l.wrote = true
+	return l.tx.exec(query, args...)
 }
 
 func (l *fixLog) InTrip(t time.Time) (in bool, err error) {

@@ -123,11 +123,7 @@ func TestFixLog(t *testing.T) {
 				}
 				next := *d
 				next.open, next.end = l.open, l.end
-				if err := x.putPosition(d, &next); err != nil {
-					return err
-				}
-				x.setDriver(k, &next)
-				return nil
+				return l.keep(k, &next)
 			}})
 			if err != nil {
 				t.Fatal(err)

@@ -49,7 +49,7 @@ func (w *writer) commit() {
 		g.Lock()
 		defer g.Unlock()
 	}
-	x := &tx{writer: w}
+	x := &tx{writer: w, journal: w.journal}
 	g := &group{began: time.Now()}
 	if err := w.transact(x, g); err != nil {
 		w.drivers.forget()
@@ -109,7 +109,10 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := x.exec("COMMIT"); err != nil {
+	if err := x.endLate(); err != nil {
+		return err
+	}
+	if err := x.commitLate(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	for app, n := range x.newApps {

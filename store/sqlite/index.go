@@ -31,6 +31,7 @@ type index struct {
 	filling sync.Mutex
 	last    *fill          // the latest attempt to fill it
 	running sync.WaitGroup // of the attempts
+	ready   atomic.Bool    // one has succeeded
 }
 
 // fill is an attempt to put all drivers in.
@@ -161,7 +162,11 @@ func (x *index) putAll(s *Store) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	return x.putWaiting(s)
+	if err := x.putWaiting(s); err != nil {
+		return err
+	}
+	x.putLate(s)
+	return nil
 }
 
 // waitingRow is what the index holds of a waiting task.
@@ -331,7 +336,7 @@ func (s *Store) nearest(
 			ids[i] = h.ID
 		}
 		var rows map[tracking.DriverID]tracking.Driver
-		err = s.read(ctx, func(ctx context.Context) error {
+		err = s.readDrivers(ctx, func(ctx context.Context) error {
 			rows, err = s.driversByID(ctx, n, ids)
 			return err
 		})

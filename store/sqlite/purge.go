@@ -22,6 +22,7 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged
 		x.erased = x.erased || p.Total() > 0
 		x.wipes = x.erased && p.Total() < b.Limit
 		if err == nil && p.Total() < b.Limit {
+			x.sweeps, x.wipesJournal = true, true
 			err = x.compactDue()
 		}
 		return err
@@ -260,9 +261,5 @@ func (l *fixLog) aged(k driverKey, before int64) error {
 		}
 	}
 	next.open = l.open
-	if err := l.putPosition(l.driver, &next); err != nil {
-		return err
-	}
-	l.setDriver(k, &next)
-	return nil
+	return l.putPosition(k, l.driver, &next)
 }

@@ -152,9 +152,7 @@ func (x *tx) restoreDriver(app int64, v tracking.DriverRow) error {
 	next := *d
 	next.Version, next.lastNotice, next.Position = version, v.LastNotice, pos
 	if pos != (tracking.Position{}) {
-		if err := x.putPosition(d, &next); err != nil {
-			return err
-		}
+		return x.putPosition(k, d, &next)
 	}
 	x.setDriver(k, &next)
 	return nil
@@ -236,11 +234,7 @@ func (x *tx) restoreFixes(app int64, list []tracking.Row) (n int, err error) {
 		return 0, err
 	}
 	next.open = log.open
-	if err := x.putPosition(d, &next); err != nil {
-		return 0, err
-	}
-	x.setDriver(driverKey{app, first.DriverID}, &next)
-	return len(kept) - there, nil
+	return len(kept) - there, x.putPosition(driverKey{app, first.DriverID}, d, &next)
 }
 
 func (x *tx) restoreNotice(app int64, v tracking.Notice) error {

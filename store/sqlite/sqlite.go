@@ -148,6 +148,8 @@ type Options struct {
 	synchronous     string       // "" is FULL
 	migrations      fs.FS        // nil is the embedded ones
 	checkpointPages int          // 0 is the constant
+	maxJournal      int          // likewise
+	noJournal       bool         // of a version that has none
 	grouped         func([]*job) // is told of each transaction's changes, in order
 }
 
@@ -180,6 +182,7 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	defaultTo(&c.synchronous, "FULL")
 	defaultTo(&c.checkpointPages, checkpointPages)
+	defaultTo(&c.maxJournal, maxJournal)
 	if c.migrations == nil {
 		c.migrations = migrations
 	}
@@ -216,6 +219,7 @@ type Store struct {
 	gate *sync.RWMutex
 
 	writer writer
+	late   late
 	apps   rows.Registry[int64]
 	index  index
 	health atomic.Pointer[error] // why nothing more is written

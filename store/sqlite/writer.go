@@ -28,6 +28,7 @@ type writer struct {
 	statements  map[string]*sqlx.Stmt
 	inserts     map[uint64]string // of new tasks, by what they have; see insertTask
 	drivers     driverCache
+	journal     journal
 	lastPlace   int64 // no task has a greater one; 0: not known yet
 	groups      int   // since the size of the log was looked at
 	logAtLast   int   // pages in the log when it was last tried to be emptied in vain
@@ -157,6 +158,7 @@ func (w *writer) run() {
 			w.tidy()
 		}
 	}
+	w.sweepLast()
 }
 
 // waiting is how many changes wait.

@@ -1,0 +1,245 @@
+package sqlite
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/seed-8aba7b13/tracking"
+)
+
+// Rows are behind the journal until they are brought up to date: when it is long, or of many drivers
+// (each row costs about what a fix without the journal would), with each purge, so once a minute, when
+// a driver is deleted, and when the store is closed.
+const (
+	maxJournal = 1 << 20 // bytes
+	maxLate    = 4096    // drivers
+)
+
+// late is what readers need to know beside the rows: the drivers whose rows may be behind, as of the
+// last commit. A reader takes for a driver what has the greater place, and so never less than what was
+// answered before it began.
+type late struct {
+	mu    sync.RWMutex
+	of    map[driverKey]*driverState
+	swept int // how often all were brought up to date, and are here no more
+
+	// sweeping is held while that is committed, so that a reader can keep it off.
+	sweeping sync.RWMutex
+}
+
+func (l *late) get(k driverKey) *driverState {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.of[k]
+}
+
+func (l *late) sweeps() int {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return l.swept
+}
+
+// sweep lets readers know that all rows are up to date.
+func (l *late) sweep() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.swept++
+	l.of = nil
+}
+
+// publish lets readers know of drivers whose rows may be behind; nil: he is deleted.
+func (l *late) publish(of map[driverKey]*driverState) {
+	if len(of) == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.of == nil {
+		l.of = map[driverKey]*driverState{}
+	}
+	for k, d := range of {
+		if d != nil {
+			l.of[k] = d
+		} else {
+			delete(l.of, k)
+		}
+	}
+}
+
+// correct brings a driver whose row was read up to date.
+func (l *late) correct(r *driverRow, d *tracking.Driver) {
+	if is := l.get(driverKey{r.App, r.ID}); is != nil && is.Seq == r.Seq && is.place > r.Place {
+		d.Position = is.Position
+	}
+}
+
+// sweptTries is how often a read is done again because rows were brought up to date meanwhile.
+const sweptTries = 3
+
+// readDrivers is read for f that reads drivers' rows and corrects them. It may run f again: rows that
+// were read before they were brought up to date are not corrected any more after that.
+func (s *Store) readDrivers(ctx context.Context, f func(ctx context.Context) error) error {
+	for range sweptTries {
+		before := s.late.sweeps()
+		if err := s.read(ctx, f); err != nil || s.late.sweeps() == before {
+			return err
+		}
+	}
+	s.late.sweeping.RLock()
+	defer s.late.sweeping.RUnlock()
+	return s.read(ctx, f)
+}
+
+// lateDriver is a driver whose row may be behind, as of this transaction; nil: it is not, or he is
+// deleted.
+func (x *tx) lateDriver(k driverKey) *driverState {
+	if d, ok := x.late[k]; ok {
+		return d
+	}
+	return x.store.late.get(k)
+}
+
+// noteLate notes what a job makes of a driver, if his row is behind, or may be.
+func (x *tx) noteLate(k driverKey, d *driverState) {
+	before, pending := x.late[k]
+	x.mine = append(x.mine, mine{k, before, pending})
+	if !pending && x.store.late.get(k) == nil && (d == nil || d.place <= d.written) {
+		return
+	}
+	if x.late == nil {
+		x.late = map[driverKey]*driverState{}
+	}
+	x.late[k] = d
+}
+
+// here is the place behind all that the transaction has put in the journal so far. Who writes a row of
+// positions notes it there.
+func (x *tx) here() place { return placeOf(x.journal.generation, x.journal.end+len(x.recorded)) }
+
+// journals reports whether what fixes change may go to the journal: not before the index is filled,
+// which is filled from the rows. A store in memory has nothing to gain by it.
+func (x *tx) journals() bool { return x.store.index.ready.Load() }
+
+// recordMoved puts what makes next of a driver into the journal.
+func (x *tx) recordMoved(old, next *driverState) {
+	x.dirty = true
+	x.recorded = appendMoved(x.recorded, old, next)
+	next.place = x.here()
+}
+
+// endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
+// transaction writes.
+func (x *tx) endLate() error {
+	before := len(x.store.late.of) // nobody else changes it
+	long := x.journal.end+len(x.recorded) > x.store.opts.maxJournal || before+len(x.late) > maxLate
+	switch {
+	case x.sweeps && before+len(x.late) == 0 && (!x.wipesJournal || x.journal.empty()):
+		return nil
+	case !long && !x.sweeps:
+		return x.journal.append(x, x.recorded)
+	}
+	all := maps.Clone(x.store.late.of)
+	if all == nil {
+		all = map[driverKey]*driverState{}
+	}
+	maps.Copy(all, x.late)
+	list := make([]*driverState, 0, len(all)+1) // not nil
+	for _, d := range all {
+		if d != nil && d.place > d.written {
+			list = append(list, d)
+		}
+	}
+	// Rows that lie side by side.
+	slices.SortFunc(list, func(a, b *driverState) int { return int(a.Seq - b.Seq) })
+	for _, d := range list {
+		if err := x.writePosition(d); err != nil {
+			return err
+		}
+	}
+	x.swept = list
+	return x.journal.restart(x, x.wipesJournal)
+}
+
+// commitLate commits the transaction, and lets readers know what it has made of the rows that are behind.
+func (x *tx) commitLate() error {
+	l := &x.store.late
+	if x.swept == nil {
+		if err := x.exec("COMMIT"); err != nil {
+			return err
+		}
+		l.publish(x.late)
+	} else {
+		l.sweeping.Lock()
+		defer l.sweeping.Unlock()
+		if err := x.exec("COMMIT"); err != nil {
+			return err
+		}
+		for _, d := range x.swept {
+			d.written = d.place
+		}
+		l.sweep()
+	}
+	x.writer.journal = x.journal
+	return nil
+}
+
+// sweepLast brings all rows up to date before the file is closed, for who looks into it. If that cannot
+// be, nothing is lost.
+func (w *writer) sweepLast() {
+	if len(w.store.late.of) == 0 && w.journal.empty() || w.store.health.Load() != nil {
+		return
+	}
+	x := &tx{writer: w, journal: w.journal, sweeps: true, wipesJournal: true}
+	if err := w.transact(x, &group{}); err != nil {
+		w.store.opts.Logger.Warn("sqlite: the rows of positions are behind the journal until the store is opened again",
+			"path", w.store.path, "err", err)
+	}
+}
+
+const selectLateDriver = `
+SELECT` + driverColumns + `, p.open FROM drivers d JOIN positions p ON p.driver = d.seq WHERE d.seq = ?`
+
+// loadLate reads the journal of the process before.
+func (s *Store) loadLate(ctx context.Context) error {
+	j, changes, err := readJournal(ctx, s.readers)
+	if err != nil {
+		return err
+	}
+	s.writer.journal = j
+	all := map[driverKey]*driverState{}
+	for driver, list := range changes {
+		var found []driverToWrite
+		if err := s.readers.SelectContext(ctx, &found, selectLateDriver, driver); err != nil {
+			return err
+		}
+		for i := range found {
+			d, err := found[i].state()
+			if err != nil {
+				return err
+			}
+			if d.place, d.open, err = applyMoved(list, d.place, &d.Position, d.open); err != nil {
+				return err
+			}
+			if d.place > d.written {
+				all[driverKey{found[i].App, d.ID}] = d
+			}
+		}
+	}
+	s.late.publish(all)
+	return nil
+}
+
+// putLate puts those drivers right whose rows were behind when they were read, and lets the journal
+// begin.
+func (x *index) putLate(s *Store) {
+	x.order.Lock()
+	defer x.order.Unlock()
+	s.late.mu.RLock()
+	defer s.late.mu.RUnlock()
+	for k, d := range s.late.of {
+		x.of(k.app).Put(d.Driver)
+	}
+	x.ready.Store(true)
+}
