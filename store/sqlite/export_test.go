@@ -41,6 +41,12 @@ func (o Options) WithGroups(tell func(changes string)) *Options {
 	return &o
 }
 
+// WithJournal returns options for a store whose journal has so many bytes before all rows follow.
+func (o Options) WithJournal(bytes int) *Options {
+	o.maxJournal = bytes
+	return &o
+}
+
 // WithMigrations returns options for a store with other migrations.
 func (o Options) WithMigrations(dir fs.FS) *Options {
 	o.migrations, o.Logger = dir, slog.New(slog.DiscardHandler)
@@ -249,3 +255,10 @@ func (s *Store) HoldTurn() (release func()) {
 
 // Path is where the file is.
 func (s *Store) Path() string { return s.path }
+
+// Late is how many drivers' rows are behind the journal, and how often all rows have followed.
+func (s *Store) Late() (drivers, sweeps int) {
+	s.late.mu.RLock()
+	defer s.late.mu.RUnlock()
+	return len(s.late.of), s.late.swept
+}
