@@ -1,0 +1,382 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/sqlite"
+)
+
+// everything is all rows of a store, but its secret.
+func everything(t testing.TB, s tracking.Store) (list []tracking.Row) {
+	t.Helper()
+	for r, err := range s.Rows(t.Context(), tracking.RowQuery{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := r.Value.(tracking.StoreSecret); !ok {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// asKilled is the store as it is after the process has ended at this moment.
+func asKilled(t testing.TB, s *sqlite.Store, opts *sqlite.Options) *sqlite.Store {
+	t.Helper()
+	dir := fastDir(t)
+	copyFiles(t, dir, filepath.Dir(s.Path()))
+	return open(t, filepath.Join(dir, filepath.Base(s.Path())), opts)
+}
+
+// TestLateRows plays histories of fixes, edits, hirings, deletions and purges on a store whose rows
+// follow the journal seldom, and on one that lives in memory and has no journal. Both answer the same
+// all along, and so does what is opened after a kill.
+func TestLateRows(t *testing.T) {
+	histories := 12
+	if raceDetector {
+		histories = 2
+	}
+	if long() && !raceDetector {
+		histories = 60
+	}
+	for n := range histories {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(n), 7))
+			sizes := []int{1, 300, 3000, 30000, 1 << 20}
+			opts := sqlite.Options{}.WithJournal(sizes[n%len(sizes)])
+			path := filepath.Join(fastDir(t), "tracking.db")
+			s, plain := open(t, path, opts), open(t, sqlite.Memory, nil)
+			defer func() { closeStore(t, s) }()
+			defer closeStore(t, plain)
+			both := func(what string, do func(s tracking.Store) (any, error)) {
+				t.Helper()
+				got, err := do(s)
+				want, wanted := do(plain)
+				if fmt.Sprint(err) != fmt.Sprint(wanted) {
+					t.Fatalf("%s: error %v, want %v", what, err, wanted)
+				}
+				if d := cmp.Diff(want, got); d != "" {
+					t.Fatalf("%s (-want +got):\n%s", what, d)
+				}
+			}
+			const drivers = 5
+			id := func(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprintf("driver-%d", i)) }
+			var now [drivers]time.Time
+			fixes := func(i, n int) tracking.FixBatch {
+				b := tracking.FixBatch{DriverID: id(i)}
+				for range n {
+					step := time.Duration(1+r.IntN(9000)) * time.Millisecond
+					if r.IntN(9) == 0 {
+						step = -time.Duration(r.IntN(120_000)) * time.Millisecond
+					}
+					now[i] = now[i].Add(step)
+					f := tracking.Fix{
+						LngLat: tracking.LngLat{Lng: 80.27 + r.Float64()/1e3, Lat: 13.08 + float64(i)/100}, Time: now[i],
+					}
+					switch r.IntN(8) {
+					case 0:
+						f.LngLat.Lng++ // a jump
+					case 1:
+						f.EventID = fmt.Sprint("event ", r.IntN(1000))
+					case 2:
+						f.Accuracy, f.Battery = tracking.Known(r.Float64()), tracking.Known(50)
+					}
+					b.Fixes = append(b.Fixes, f)
+				}
+				b.SeenAt = now[i].Add(time.Second)
+				if r.IntN(3) == 0 {
+					b.Skew = tracking.Known(r.Float64())
+				}
+				b.Unread = r.IntN(2)
+				return b
+			}
+			for i := range drivers {
+				now[i] = start
+			}
+			for step := range 400 {
+				i := r.IntN(drivers)
+				switch kind := r.IntN(20); {
+				case kind < 13:
+					sizes := []int{0, 1, 1, 1, 1, 2, 5, 40}
+					b := fixes(i, sizes[r.IntN(len(sizes))])
+					both("fixes", func(s tracking.Store) (any, error) { return s.RecordFixes(t.Context(), app, b) })
+				case kind < 15: // a commit of fixes, which may be refused after them
+					version := int64(0)
+					if d, err := plain.Driver(t.Context(), app, id(i)); err == nil {
+						version = d.Version
+					}
+					cs := &tracking.Changeset{
+						Drivers: []tracking.Driver{{
+							ID: id(i), Name: fmt.Sprint(step), Available: r.IntN(2) == 0, CreatedAt: start, Version: version,
+						}},
+						Fixes: []tracking.FixBatch{fixes(i, 1+r.IntN(3))},
+					}
+					if r.IntN(2) == 0 {
+						other := fixes(i, 1)
+						if other.DriverID = id(r.IntN(drivers)); r.IntN(2) == 0 {
+							other.DriverID = "nobody"
+						}
+						cs.Fixes = append(cs.Fixes, other)
+					}
+					both("a commit", func(s tracking.Store) (any, error) { return s.Commit(t.Context(), app, cs) })
+				case kind == 15 && r.IntN(4) == 0:
+					d, err := plain.Driver(t.Context(), app, id(i))
+					if err != nil {
+						continue
+					}
+					cs := &tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}
+					if r.IntN(2) == 0 { // and hired again at once
+						cs.Drivers = []tracking.Driver{{ID: id(i), CreatedAt: start, Person: fmt.Sprint(step)}}
+						cs.Fixes = []tracking.FixBatch{fixes(i, 1)}
+					}
+					both("a deletion", func(s tracking.Store) (any, error) { return s.Commit(t.Context(), app, cs) })
+				case kind == 16:
+					before := tracking.Before{Fixes: now[i].Add(-time.Duration(r.IntN(600)) * time.Second), Limit: 1 + r.IntN(60)}
+					both("a purge", func(s tracking.Store) (any, error) { return s.Purge(t.Context(), before) })
+				case kind == 17:
+					at := tracking.LngLat{Lng: 80.27, Lat: 13.08 + float64(r.IntN(drivers))/100}
+					both("the nearest", func(s tracking.Store) (any, error) {
+						list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: &at, Page: tracking.Page{Limit: 3}})
+						return list, err
+					})
+				case kind == 18:
+					both("fixes of a window", func(s tracking.Store) (any, error) {
+						var list []tracking.Fix
+						window := tracking.FixRange{From: now[i].Add(-90 * time.Second), Newest: step%2 == 0}
+						for f, err := range s.Fixes(t.Context(), app, id(i), window) {
+							if err != nil {
+								return nil, err
+							}
+							list = append(list, f)
+						}
+						return list, nil
+					})
+				case kind == 19:
+					if d := cmp.Diff(everything(t, plain), everything(t, s)); d != "" {
+						t.Fatalf("step %d (-want +got):\n%s", step, d)
+					}
+					again := asKilled(t, s, opts)
+					if d := cmp.Diff(everything(t, plain), everything(t, again)); d != "" {
+						t.Fatalf("step %d, after a kill (-want +got):\n%s", step, d)
+					}
+					switch r.IntN(3) {
+					case 0: // it goes on from there
+						closeStore(t, s)
+						s = again
+					case 1:
+						closeStore(t, again)
+						closeStore(t, s)
+						s = open(t, s.Path(), opts)
+						if drivers, _ := s.Late(); drivers > 0 {
+							t.Errorf("step %d: %d drivers are late after Close", step, drivers)
+						}
+					default:
+						closeStore(t, again)
+					}
+				}
+			}
+			if d := cmp.Diff(everything(t, plain), everything(t, s)); d != "" {
+				t.Fatalf("in the end (-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+// TestRefusedFixesLeaveNothing has a commit refused after its fixes were judged, beside others of its
+// group: the driver is as he was, in the store and in what is opened after a kill.
+func TestRefusedFixesLeaveNothing(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	ids := crew(t, s, 2)
+	for _, id := range ids {
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start, 3)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Minute), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if late, _ := s.Late(); late != len(ids) {
+		t.Fatalf("%d drivers are late, want %d", late, len(ids))
+	}
+	want := everything(t, s)
+	cs := &tracking.Changeset{Fixes: []tracking.FixBatch{drive(ids[0], start.Add(time.Hour), 1), drive("nobody", start, 1)}}
+	var conflict *tracking.ConflictError
+	if _, err := s.Commit(t.Context(), app, cs); !errors.As(err, &conflict) {
+		t.Fatalf("got %v, want a conflict about nobody", err)
+	}
+	if d := cmp.Diff(want, everything(t, s)); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	got, err := s.Driver(t.Context(), app, ids[0])
+	if err != nil || !got.Position.Fix.Time.Equal(start.Add(time.Minute)) {
+		t.Errorf("he is where he was at %v, error %v", got.Position.Fix.Time, err)
+	}
+	if _, err := s.RecordFixes(t.Context(), app, drive(ids[0], start.Add(2*time.Minute), 1)); err != nil {
+		t.Fatal(err)
+	}
+	again := asKilled(t, s, nil)
+	defer closeStore(t, again)
+	if d := cmp.Diff(everything(t, s), everything(t, again)); d != "" {
+		t.Errorf("after a kill (-want +got):\n%s", d)
+	}
+}
+
+// TestLateReaders reads all along while fixes come and rows follow the journal: what was answered
+// before a read began is in it, and of fixes none is missing or there twice.
+func TestLateReaders(t *testing.T) {
+	opts := sqlite.Options{ReadTimeout: time.Minute}.WithJournal(400)
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), opts)
+	defer closeStore(t, s)
+	const drivers = 8
+	rounds := 600
+	if raceDetector {
+		rounds = 120
+	}
+	ids := crew(t, s, drivers)
+	var told [drivers]atomic.Int64 // the last second that was answered
+	var writing, reading sync.WaitGroup
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	for i, id := range ids {
+		writing.Go(func() {
+			for n := range rounds {
+				if _, err := s.RecordFixes(ctx, app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
+					t.Error(err)
+					return
+				}
+				told[i].Store(int64(n))
+			}
+		})
+	}
+	since := func(d tracking.Driver) int64 { return int64(d.Position.Fix.Time.Sub(start) / time.Second) }
+	readers := []func(i int) (int64, error){
+		func(i int) (int64, error) {
+			d, err := s.Driver(ctx, app, ids[i])
+			return since(d), err
+		},
+		func(i int) (int64, error) {
+			list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{Page: tracking.Page{Limit: 2 * drivers}})
+			for _, d := range list {
+				if d.ID == ids[i] {
+					return since(d), err
+				}
+			}
+			return -1, err
+		},
+		func(i int) (n int64, err error) {
+			for f, err := range s.Fixes(ctx, app, ids[i], tracking.FixRange{}) {
+				if err != nil {
+					return 0, err
+				}
+				if !f.Time.Equal(start.Add(time.Duration(n) * time.Second)) {
+					return 0, fmt.Errorf("fix %d of %s is of %v", n, ids[i], f.Time)
+				}
+				n++
+			}
+			return n - 1, nil
+		},
+		func(i int) (newest int64, err error) {
+			newest = -1
+			next := int64(-1)
+			for f, err := range s.Fixes(ctx, app, ids[i], tracking.FixRange{Newest: true, Limit: 50}) {
+				if err != nil {
+					return 0, err
+				}
+				at := int64(f.Time.Sub(start) / time.Second)
+				if newest < 0 {
+					newest = at
+				} else if at != next {
+					return 0, fmt.Errorf("before fix %d of %s is %d", next+1, ids[i], at)
+				}
+				next = at - 1
+			}
+			return newest, nil
+		},
+		func(i int) (n int64, err error) {
+			n = -1
+			for r, err := range s.Rows(ctx, tracking.RowQuery{Kinds: []tracking.RowKind{tracking.RowFix}, Driver: ids[i]}) {
+				if err != nil {
+					return 0, err
+				}
+				n++
+				if at := r.Value.(tracking.FixRow).Time; !at.Equal(start.Add(time.Duration(n) * time.Second)) {
+					return 0, fmt.Errorf("row %d of %s is of %v", n, ids[i], at)
+				}
+			}
+			return n, nil
+		},
+	}
+	done := make(chan struct{})
+	for k, read := range readers {
+		reading.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				i := n % drivers
+				least := told[i].Load()
+				if got, err := read(i); err != nil || least > 0 && got < least {
+					t.Errorf("reader %d: %d was answered, and %d is read, error %v", k, least, got, err)
+					return
+				}
+			}
+		})
+	}
+	writing.Wait()
+	close(done)
+	reading.Wait()
+	if _, sweeps := s.Late(); sweeps < 10 {
+		t.Errorf("all rows have followed %d times", sweeps)
+	}
+}
+
+// TestLateIndex opens a store whose rows are behind: the nearest are those of the journal.
+func TestLateIndex(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	ids := crew(t, s, 3)
+	at := func(lat float64, after time.Duration) tracking.FixBatch {
+		return tracking.FixBatch{SeenAt: start.Add(after), Fixes: []tracking.Fix{{
+			LngLat: tracking.LngLat{Lng: 80.27, Lat: lat}, Time: start.Add(after),
+		}}}
+	}
+	for n, id := range ids {
+		for k, lat := range []float64{13, 13.5 + float64(n)/10} {
+			b := at(lat, time.Duration(k)*24*time.Hour)
+			b.DriverID = id
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	again := asKilled(t, s, nil)
+	defer closeStore(t, again)
+	if late, _ := again.Late(); late != len(ids) {
+		t.Fatalf("%d drivers are late, want %d", late, len(ids))
+	}
+	near := tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80.27, Lat: 13.7}, Page: tracking.Page{Limit: 3}}
+	got, _, err := again.Drivers(t.Context(), app, near)
+	if err != nil || len(got) != 3 || got[0].ID != ids[2] || got[2].ID != ids[0] {
+		t.Errorf("the nearest are %v, error %v", got, err)
+	}
+	want, _, err := s.Drivers(t.Context(), app, near)
+	if d := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); err != nil || d != "" {
+		t.Errorf("error %v (-want +got):\n%s", err, d)
+	}
+}
