@@ -331,7 +331,9 @@ SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d
 SELECT` + driverColumns + ` FROM drivers d LEFT JOIN positions p ON p.driver = d.seq WHERE d.ingest_token = ?`
 )
 
-func (s *Store) driver(ctx context.Context, query string, args ...any) (app tracking.AppID, d tracking.Driver, err error) {
+func (s *Store) driver(
+	ctx context.Context, query string, args ...any,
+) (app tracking.AppID, d tracking.Driver, err error) {
 	err = s.readDrivers(ctx, func(ctx context.Context) error {
 		var r driverRow
 		if err := s.get(ctx, &r, query, args...); err != nil {

@@ -41,9 +41,10 @@ func (o Options) WithGroups(tell func(changes string)) *Options {
 	return &o
 }
 
-// WithJournal returns options for a store whose journal has so many bytes before all rows follow.
-func (o Options) WithJournal(bytes int) *Options {
-	o.maxJournal = bytes
+// WithJournal returns options for a store whose journal has so many bytes before all rows follow, and
+// so many drivers whose rows are behind.
+func (o Options) WithJournal(bytes, drivers int) *Options {
+	o.maxJournal, o.maxLate = bytes, drivers
 	return &o
 }
 

@@ -28,8 +28,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,  ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 	updatePosition = `
 UPDATE positions SET seen_at = ?, skew_least = ?, skew_recent = ?, skew_arrivals = ?, unread = ?, rewrites = ?,
-	tail = ?, open = ?, place = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?, fix_speed = ?,
-	fix_bearing = ?, fix_battery = ?, fix_trusted = ?
+	tail = ?, open = ?, place = ?, fix_time = ?, fix_lng = ?, fix_lat = ?, fix_event_id = ?, fix_accuracy = ?,
+	fix_speed = ?, fix_bearing = ?, fix_battery = ?, fix_trusted = ?
 WHERE driver = ?`
 
 	updateOldest = `UPDATE positions SET oldest_at = ? WHERE driver = ?`
@@ -102,7 +102,7 @@ func (d *driverState) moves(next *driverState) (some, more bool) {
 // keep notes what fixes have made of a driver. Where they have written blocks his row is written too:
 // readers of the blocks see by it which open fixes go with them.
 func (l *fixLog) keep(k driverKey, next *driverState) error {
-	if l.journals() && l.driver.placed && !l.wrote {
+	if l.journals(k) && l.driver.placed && !l.wrote {
 		return l.recordPosition(k, l.driver, next)
 	}
 	return l.putPosition(k, l.driver, next)
@@ -134,7 +134,8 @@ func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 			oldest = next.oldest.Int64
 		}
 		next.placed = true
-		args = append(appendSeen(append(args, next.Seq, oldest), pos), textValue(pos.Tail), packedValue(next.open), next.place)
+		args = appendSeen(append(args, next.Seq, oldest), pos)
+		args = append(args, textValue(pos.Tail), packedValue(next.open), next.place)
 		x.setDriver(k, next)
 		return x.exec(insertPosition, appendMaybeFix(args, pos.Fix)...)
 	}

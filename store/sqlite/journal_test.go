@@ -57,7 +57,8 @@ func TestMoved(t *testing.T) {
 			next.Position = anyPosition(next.Position).Draw(t, "position")
 			switch rapid.IntRange(0, 2).Draw(t, "open") {
 			case 0:
-				next.open = append(next.open[:len(next.open):len(next.open)], rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "more")...)
+				more := rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "more")
+				next.open = append(next.open[:len(next.open):len(next.open)], more...)
 			case 1:
 				next.open = rapid.SliceOfN(rapid.Byte(), 0, 20).Draw(t, "other")
 			}
@@ -104,7 +105,9 @@ func FuzzMoved(f *testing.F) {
 	is := &driverState{fixesState: fixesState{open: []byte("open and more")}}
 	is.Seq = 7
 	is.Position = tracking.Position{
-		Fix:  tracking.Fix{Time: fromMillis(1710057600000), LngLat: tracking.LngLat{Lng: 80.27, Lat: math.NaN()}, EventID: "e"},
+		Fix: tracking.Fix{
+			Time: fromMillis(1710057600000), LngLat: tracking.LngLat{Lng: 80.27, Lat: math.NaN()}, EventID: "e",
+		},
 		Tail: "tail", SeenAt: fromMillis(1710057600000), Unread: 3, Rewrites: 1,
 		Skew: tracking.Skew{Least: tracking.Known(-1), Recent: tracking.Known(2), Arrivals: 4},
 	}

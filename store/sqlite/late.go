@@ -9,11 +9,12 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// Rows are behind the journal until they are brought up to date: when it is long, or of many drivers
-// (each row costs about what a fix without the journal would), with each purge, so once a minute, when
-// a driver is deleted, and when the store is closed.
+// Rows are behind the journal until they are brought up to date: when it is long, with each purge, so
+// once a minute, when a driver is deleted, and when the store is closed. Each row costs what a fix would
+// without the journal, and all of them are written in one transaction. So no more than maxLate are
+// behind: what comes of other drivers meanwhile is written into their rows.
 const (
-	maxJournal = 1 << 20 // bytes
+	maxJournal = 2 << 20 // bytes
 	maxLate    = 4096    // drivers
 )
 
@@ -22,8 +23,8 @@ const (
 // answered before it began.
 type late struct {
 	mu    sync.RWMutex
-	of    map[driverKey]*driverState
-	swept int // how often all were brought up to date, and are here no more
+	of    map[driverKey]*driverState // the writer alone changes it
+	swept int                        // how often all were brought up to date, and are here no more
 
 	// sweeping is held while that is committed, so that a reader can keep it off.
 	sweeping sync.RWMutex
@@ -118,9 +119,12 @@ func (x *tx) noteLate(k driverKey, d *driverState) {
 // positions notes it there.
 func (x *tx) here() place { return placeOf(x.journal.generation, x.journal.end+len(x.recorded)) }
 
-// journals reports whether what fixes change may go to the journal: not before the index is filled,
-// which is filled from the rows. A store in memory has nothing to gain by it.
-func (x *tx) journals() bool { return x.store.index.ready.Load() }
+// journals reports whether what fixes change of a driver goes to the journal: not before the index is
+// filled, which is filled from the rows. A store in memory has nothing to gain by it.
+func (x *tx) journals(k driverKey) bool {
+	s := x.store
+	return s.index.ready.Load() && (len(s.late.of)+len(x.late) < s.opts.maxLate || x.lateDriver(k) != nil)
+}
 
 // recordMoved puts what makes next of a driver into the journal.
 func (x *tx) recordMoved(old, next *driverState) {
@@ -132,10 +136,9 @@ func (x *tx) recordMoved(old, next *driverState) {
 // endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
 // transaction writes.
 func (x *tx) endLate() error {
-	before := len(x.store.late.of) // nobody else changes it
-	long := x.journal.end+len(x.recorded) > x.store.opts.maxJournal || before+len(x.late) > maxLate
+	long := x.journal.end+len(x.recorded) > x.store.opts.maxJournal
 	switch {
-	case x.sweeps && before+len(x.late) == 0 && (!x.wipesJournal || x.journal.empty()):
+	case x.sweeps && len(x.store.late.of)+len(x.late) == 0 && (!x.wipesJournal || x.journal.empty()):
 		return nil
 	case !long && !x.sweeps:
 		return x.journal.append(x, x.recorded)

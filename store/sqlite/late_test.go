@@ -40,6 +40,14 @@ func asKilled(t testing.TB, s *sqlite.Store, opts *sqlite.Options) *sqlite.Store
 	return open(t, filepath.Join(dir, filepath.Base(s.Path())), opts)
 }
 
+// indexed waits until the index is filled: until then fixes go into their drivers' rows.
+func indexed(t testing.TB, s *sqlite.Store) {
+	t.Helper()
+	if _, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: new(tracking.LngLat)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLateRows plays histories of fixes, edits, hirings, deletions and purges on a store whose rows
 // follow the journal seldom, and on one that lives in memory and has no journal. Both answer the same
 // all along, and so does what is opened after a kill.
@@ -56,7 +64,7 @@ func TestLateRows(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(n), 7))
 			sizes := []int{1, 300, 3000, 30000, 1 << 20}
-			opts := sqlite.Options{}.WithJournal(sizes[n%len(sizes)])
+			opts := sqlite.Options{}.WithJournal(sizes[n%len(sizes)], 1+n%7)
 			path := filepath.Join(fastDir(t), "tracking.db")
 			s, plain := open(t, path, opts), open(t, sqlite.Memory, nil)
 			defer func() { closeStore(t, s) }()
@@ -105,6 +113,9 @@ func TestLateRows(t *testing.T) {
 			}
 			for i := range drivers {
 				now[i] = start
+			}
+			if n%2 == 0 { // else some fixes come before
+				indexed(t, s)
 			}
 			for step := range 400 {
 				i := r.IntN(drivers)
@@ -201,6 +212,7 @@ func TestRefusedFixesLeaveNothing(t *testing.T) {
 	s := openCopy(t, fastDir(t))
 	defer closeStore(t, s)
 	ids := crew(t, s, 2)
+	indexed(t, s)
 	for _, id := range ids {
 		if _, err := s.RecordFixes(t.Context(), app, drive(id, start, 3)); err != nil {
 			t.Fatal(err)
@@ -213,7 +225,9 @@ func TestRefusedFixesLeaveNothing(t *testing.T) {
 		t.Fatalf("%d drivers are late, want %d", late, len(ids))
 	}
 	want := everything(t, s)
-	cs := &tracking.Changeset{Fixes: []tracking.FixBatch{drive(ids[0], start.Add(time.Hour), 1), drive("nobody", start, 1)}}
+	cs := &tracking.Changeset{Fixes: []tracking.FixBatch{
+		drive(ids[0], start.Add(time.Hour), 1), drive("nobody", start, 1),
+	}}
 	var conflict *tracking.ConflictError
 	if _, err := s.Commit(t.Context(), app, cs); !errors.As(err, &conflict) {
 		t.Fatalf("got %v, want a conflict about nobody", err)
@@ -238,7 +252,7 @@ func TestRefusedFixesLeaveNothing(t *testing.T) {
 // TestLateReaders reads all along while fixes come and rows follow the journal: what was answered
 // before a read began is in it, and of fixes none is missing or there twice.
 func TestLateReaders(t *testing.T) {
-	opts := sqlite.Options{ReadTimeout: time.Minute}.WithJournal(400)
+	opts := sqlite.Options{ReadTimeout: time.Minute}.WithJournal(400, 6)
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), opts)
 	defer closeStore(t, s)
 	const drivers = 8
@@ -247,6 +261,7 @@ func TestLateReaders(t *testing.T) {
 		rounds = 120
 	}
 	ids := crew(t, s, drivers)
+	indexed(t, s)
 	var told [drivers]atomic.Int64 // the last second that was answered
 	var writing, reading sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
@@ -351,6 +366,7 @@ func TestLateIndex(t *testing.T) {
 	s := openCopy(t, fastDir(t))
 	defer closeStore(t, s)
 	ids := crew(t, s, 3)
+	indexed(t, s)
 	at := func(lat float64, after time.Duration) tracking.FixBatch {
 		return tracking.FixBatch{SeenAt: start.Add(after), Fixes: []tracking.Fix{{
 			LngLat: tracking.LngLat{Lng: 80.27, Lat: lat}, Time: start.Add(after),
