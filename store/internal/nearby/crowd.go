@@ -91,7 +91,7 @@ func (s *search) lookInto(crowd []*Entry, square int64) {
 				continue
 			}
 		}
-		if s.keep != nil && !s.keep(e) {
+		if s.tests && !s.pass(e) {
 			continue
 		}
 		s.add(candidate{square, e, true})

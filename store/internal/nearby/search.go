@@ -32,7 +32,7 @@ type Filter struct {
 func (x *Index) Near(at tracking.LngLat, f Filter, offset, limit int, keep func(tracking.DriverID) bool) []Hit {
 	q := near(at, f, offset, limit)
 	if keep != nil {
-		q.keep = func(e *Entry) bool { return keep(e.id) }
+		q.tests, q.test = true, test{since: math.MinInt64, maxOpen: -1, keep: keep}
 	}
 	x.rlock()
 	defer x.mu.RUnlock()
@@ -92,36 +92,47 @@ func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q q
 	case o.MaxOpen >= 0:
 		q.last = min(onOffer+o.MaxOpen-1, manyTasks)
 	}
-	var required []property
+	q.tests = true
+	q.test = test{since: rows.Ceil(o.SeenSince), maxOpen: o.MaxOpen, excluded: o.Exclude, keep: keep}
+	if len(q.excluded) > fewExcluded && !slices.IsSorted(q.excluded) { // as those of a task are
+		q.excluded = slices.Sorted(slices.Values(q.excluded))
+	}
 	if len(o.Requires) > 0 {
-		required = propertiesOf(o.Requires)
+		q.required = propertiesOf(o.Requires)
 		none := false
-		if q.among, none = x.among(required); none {
+		if q.among, none = x.among(q.required); none {
 			return q, false
 		}
-	}
-	since := rows.Ceil(o.SeenSince)
-	excluded := exclusion(o.Exclude)
-	q.keep = func(e *Entry) bool {
-		return e.seen >= since && (o.MaxOpen < 0 || int(e.open) < o.MaxOpen || e.tree == limited) && !excluded(e.id) &&
-			(required == nil || e.has(required)) && (keep == nil || keep(e.id))
 	}
 	return q, true
 }
 
-// exclusion returns a fast test for being among ids.
-func exclusion(ids []tracking.DriverID) func(tracking.DriverID) bool {
-	if len(ids) <= 8 {
-		return func(id tracking.DriverID) bool { return slices.Contains(ids, id) }
+// test is what a driver has to pass where not all count.
+type test struct {
+	since    int64               // UTC ms of the last sign of life, at least
+	maxOpen  int                 // fewer open tasks, unless he has a limit of his own; negative: any number
+	excluded []tracking.DriverID // not one of these; in order if they are not few
+	required []property
+	keep     func(tracking.DriverID) bool // nil: all pass
+}
+
+// fewExcluded are looked through one by one.
+const fewExcluded = 8
+
+// pass asks in plain code, not by a function of the query's own: so a query needs no memory, and takes
+// less time.
+func (t *test) pass(e *Entry) bool {
+	return e.seen >= t.since && (t.maxOpen < 0 || int(e.open) < t.maxOpen || e.tree == limited) &&
+		(len(t.excluded) == 0 || !t.excludes(e.id)) && (len(t.required) == 0 || e.has(t.required)) &&
+		(t.keep == nil || t.keep(e.id))
+}
+
+func (t *test) excludes(id tracking.DriverID) bool {
+	if len(t.excluded) <= fewExcluded {
+		return slices.Contains(t.excluded, id)
 	}
-	if slices.IsSorted(ids) { // as those of a task are
-		return func(id tracking.DriverID) bool { _, found := slices.BinarySearch(ids, id); return found }
-	}
-	set := make(map[tracking.DriverID]struct{}, len(ids))
-	for _, id := range ids {
-		set[id] = struct{}{}
-	}
-	return func(id tracking.DriverID) bool { _, ok := set[id]; return ok }
+	_, found := slices.BinarySearch(t.excluded, id)
+	return found
 }
 
 // query asks for the nearest drivers in some of the trees.
@@ -129,10 +140,11 @@ type query struct {
 	at            tracking.LngLat
 	first, last   int // trees, both included
 	offset, limit int
-	within        float64 // metres; 0: anywhere
-	keep          func(*Entry) bool
+	within        float64  // metres; 0: anywhere
+	tests         bool     // only those count who pass the test
 	among         []*Entry // only these count; nil: all
 	byLoad        bool     // of drivers equally near those with fewer open tasks first
+	test
 }
 
 const (
@@ -226,7 +238,7 @@ type leaf struct {
 type candidate struct {
 	square int64 // of the straight line
 	driver *Entry
-	kept   bool // keep has let the driver pass
+	kept   bool // the driver has passed the test
 }
 
 // hit is a driver whose distance is known.
@@ -493,12 +505,12 @@ func (s *search) add(c candidate) {
 	}
 }
 
-// sift puts what was found in order, and lets go of those that do not count. It asks keep, for which
-// an entry is a cache miss away, only of who may be among the k nearest.
+// sift puts what was found in order, and lets go of those that do not count. It tests, for which an
+// entry is a cache miss away, only those who may be among the k nearest.
 func (s *search) sift() {
 	s.most = max(s.most, len(s.found))
 	inOrder(s.found, s.sorted)
-	if s.keep != nil {
+	if s.tests {
 		s.found = s.found[:s.ask()]
 	}
 	n := len(s.found)
@@ -524,8 +536,8 @@ func (s *search) sift() {
 	s.next = s.sorted + s.step()
 }
 
-// ask leaves at the beginning of found, in order, those for whom keep returns true, and says how many
-// they are. Of who is farther than the first k of them it asks those alone who may be as near.
+// ask leaves at the beginning of found, in order, those who pass the test, and says how many they are. Of
+// who is farther than the first k of them it asks those alone who may be as near.
 func (s *search) ask() (n int) {
 	for _, c := range s.found[:min(s.k, len(s.found))] { // so that the misses come all at once
 		s.touched += c.driver.seen
@@ -535,7 +547,7 @@ func (s *search) ask() (n int) {
 		if n >= s.k && c.square > bound {
 			break
 		}
-		if !c.kept && !s.keep(c.driver) {
+		if !c.kept && !s.pass(c.driver) {
 			continue
 		}
 		c.kept = true
