@@ -26,24 +26,16 @@ func (l *list[T]) len() int { return l.n }
 
 // insert adds v, unless it is there.
 func (l *list[T]) insert(v T, compare func(a, b T) int) {
-	if len(l.chunks) == 0 {
-		l.put(0, append(l.first[:0], v))
-		l.n++
-		return
+	order := -1 // of the last one beside it, mostly: it is the newest
+	if len(l.chunks) > 0 {
+		last := l.chunks[len(l.chunks)-1]
+		order = compare(last[len(last)-1], v)
 	}
-	c := len(l.chunks) - 1
-	last := l.chunks[c]
-	switch order := compare(last[len(last)-1], v); {
+	switch {
 	case order == 0:
 		return
-	case order < 0: // the usual case: it is the newest
-		l.n++
-		if len(last) < chunkSize {
-			l.chunks[c] = append(l.room(last), v)
-			return
-		}
-		// Of many the next is as long as it will be: to grow would take as much again, and a third more.
-		l.put(c+1, append(make([]T, 0, min(chunkSize, max(64, l.n/8))), v))
+	case order < 0:
+		l.push(v)
 		return
 	}
 	c, i := l.find(v, compare)
@@ -66,6 +58,21 @@ func (l *list[T]) insert(v T, compare func(a, b T) int) {
 	copy(chunk[i+1:], chunk[i:])
 	chunk[i] = v
 	l.chunks[c] = chunk
+}
+
+// push adds v, which comes after all the others.
+func (l *list[T]) push(v T) {
+	c := len(l.chunks) - 1
+	switch {
+	case c < 0:
+		l.put(0, append(l.first[:0], v))
+	case len(l.chunks[c]) < chunkSize:
+		l.chunks[c] = append(l.room(l.chunks[c]), v)
+	default:
+		// Of many the next is as long as it will be: to grow would take as much again, and a third more.
+		l.put(c+1, append(make([]T, 0, min(chunkSize, max(64, l.n/8))), v))
+	}
+	l.n++
 }
 
 // room is a chunk of l's with room for one more.
