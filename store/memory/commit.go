@@ -497,8 +497,9 @@ func (c *change) putDriver(d *tracking.Driver) {
 			r.more().feed.last = c.app.lastNotice
 		}
 	} else {
-		c.app.look(r, &old, false)
-		d.Version, d.Seq, d.CreatedAt, d.Position = old.Version+1, old.Seq, old.CreatedAt, old.Position
+		r.kept.look(&old)
+		d.Version, d.Seq, d.CreatedAt = old.Version+1, r.seq, time.UnixMilli(r.created).UTC()
+		d.Position = c.app.position(r)
 		c.app.drivers.replace(c.app, r, d, &old)
 	}
 	o := owner[tracking.DriverID]{c.app, r.ID()}

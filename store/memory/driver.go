@@ -96,23 +96,18 @@ func (a *application) move(r *driverRow, p *tracking.Position) {
 
 // read sets d, which is zero, to a driver as of now.
 func (a *application) read(r *driverRow, d *tracking.Driver) {
-	a.look(r, d, true)
-}
-
-// look is read for who, unless owns, keeps none of the texts.
-func (a *application) look(r *driverRow, d *tracking.Driver, owns bool) {
 	mu := a.lock(r)
 	mu.Lock()
 	at, seen := a.nearby.Last(&r.Entry)
 	r.moved.position(&d.Position, &r.log, at, seen)
 	mu.Unlock()
-	r.readKept(d, owns)
+	r.readKept(d)
 }
 
 // readKept sets all of d but the position.
-func (r *driverRow) readKept(d *tracking.Driver, owns bool) {
+func (r *driverRow) readKept(d *tracking.Driver) {
 	d.ID, d.CreatedAt, d.Seq = r.ID(), time.UnixMilli(r.created).UTC(), r.seq
-	r.kept.driver(d, owns)
+	r.kept.driver(d)
 }
 
 // driver returns a driver as of now.

@@ -54,7 +54,7 @@ func (l driverLog) Mark(fixes []tracking.KeptFix) error {
 func (a *application) record(row *driverRow, b tracking.FixBatch) (tracking.Recorded, error) {
 	was := row.log.oldest()
 	var d tracking.Driver
-	row.readKept(&d, true)
+	row.readKept(&d)
 	d.Position = a.position(row)
 	rec, err := b.Record(driverLog{a, row}, d)
 	if err != nil {

@@ -97,13 +97,18 @@ func packDriver(d *tracking.Driver) packedDriver {
 	return packedDriver(p.end())
 }
 
-// driver unpacks it into d, as [packedTask.task] does, or unless owns as [packedTask.look] does.
-func (p packedDriver) driver(d *tracking.Driver, owns bool) {
-	u := packing{kept: string(p), owns: owns}
+// driver unpacks it into d, as [packedTask.task] does.
+func (p packedDriver) driver(d *tracking.Driver) {
+	u := packing{kept: string(p), owns: true}
 	if u.driverMostly(d); !u.over() {
-		u := u // which goes to the heap, as the one above, that is all that most need, must not
 		u.driverRest(d)
 	}
+}
+
+// look is driver for who keeps none of the texts, without what is long where he is busy.
+func (p packedDriver) look(d *tracking.Driver) {
+	u := packing{kept: string(p)}
+	u.driverMostly(d)
 }
 
 // driverHead is what is asked of a driver most often. The person is part of all the rest.
@@ -286,12 +291,19 @@ func (p *packing) driverMostly(d *tracking.Driver) {
 		return
 	}
 	texts(p, &d.Properties)
-	p.stops(&d.Route)
 }
 
+// driverRest is without functions that are given others, by which p would go to the heap.
 func (p *packing) driverRest(d *tracking.Driver) {
-	pointer(p, &d.MaxOpenTasks, integer[int])
-	slice(p, &d.Push, (*packing).push)
+	room(p, &d.Route)
+	for i := range d.Route {
+		p.stop(&d.Route[i])
+	}
+	p.optional(&d.MaxOpenTasks)
+	room(p, &d.Push)
+	for i := range d.Push {
+		p.push(&d.Push[i])
+	}
 }
 
 func (p *packing) event(e *tracking.Event) {
@@ -306,18 +318,9 @@ func (p *packing) event(e *tracking.Event) {
 	texts(p, &e.Data)
 }
 
-// stops is slice, by which p would go to the heap.
-func (p *packing) stops(v *[]tracking.Stop) {
-	if n := p.number(uint64(len(*v))); !p.writes && n > 0 {
-		*v = make([]tracking.Stop, n)
-	}
-	for i := range *v {
-		p.stop(&(*v)[i])
-	}
-}
-
+// stop is part of the driver: a copy of each id would be most of what a long route takes.
 func (p *packing) stop(v *tracking.Stop) {
-	name(p, &v.TaskID)
+	text(p, &v.TaskID)
 	word(p, &v.Leg)
 }
 
@@ -536,13 +539,27 @@ func pointer[T any](p *packing, v **T, each func(*packing, *T)) {
 	each(p, *v)
 }
 
-func slice[T any](p *packing, v *[]T, each func(*packing, *T)) {
-	n := p.number(uint64(len(*v)))
-	if !p.writes && n > 0 {
-		*v = make([]T, n)
+// optional is pointer to an integer.
+func (p *packing) optional(v **int) {
+	if is := *v != nil; p.has(&is) {
+		if *v == nil {
+			*v = new(int)
+		}
+		integer(p, *v)
 	}
+}
+
+func slice[T any](p *packing, v *[]T, each func(*packing, *T)) {
+	room(p, v)
 	for i := range *v {
 		each(p, &(*v)[i])
+	}
+}
+
+// room is how many there are, with room for those that are read.
+func room[T any](p *packing, v *[]T) {
+	if n := p.number(uint64(len(*v))); !p.writes && n > 0 {
+		*v = make([]T, n)
 	}
 }
 
