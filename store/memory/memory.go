@@ -90,6 +90,8 @@ type application struct {
 
 	erased  []*driverRow // of deleted drivers, what purges have still to take away
 	commits uint         // that were tried
+
+	committing atomic.Int32 // so many are at it, those included who let others go first
 }
 
 func newApplication(id tracking.AppID, locks *rowLocks) *application {
