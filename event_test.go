@@ -1,9 +1,11 @@
 package tracking
 
 import (
+	"crypto/rand"
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"maps"
 	"reflect"
 	"testing"
 	"time"
@@ -41,7 +43,7 @@ func TestEventData(t *testing.T) {
 			}
 		}
 		for _, d := range []EventData{full.Interface().(EventData), reflect.Zero(typ.Type).Interface().(EventData)} {
-			e := Event{Type: d.eventType(), Data: words(d)}
+			e := Event{Type: d.eventType(), Data: words(d, nil)}
 			if e.Type != name {
 				t.Errorf("%v is of %s, and stands under %s", typ, e.Type, name)
 			}
@@ -49,7 +51,7 @@ func TestEventData(t *testing.T) {
 				t.Errorf("%s, put in and read again (-want +got):\n%s", name, diff)
 			}
 		}
-		if n := len(words(full.Interface().(EventData))); n != typ.NumField() {
+		if n := len(words(full.Interface().(EventData), nil)); n != typ.NumField() {
 			t.Errorf("%s: %d fields, %d words", name, typ.NumField(), n)
 		}
 	}
@@ -57,15 +59,40 @@ func TestEventData(t *testing.T) {
 		t.Errorf("a type that is not known: %v", got)
 	}
 	want := map[string]string{"driver_id": "d", "auto": "true"}
-	if diff := cmp.Diff(want, words(TaskAssignedData{DriverID: "d", Auto: true})); diff != "" {
+	if diff := cmp.Diff(want, words(TaskAssignedData{DriverID: "d", Auto: true}, nil)); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{"fields": "drop,notes"},
-		words(TaskUpdatedData{[]string{"drop", "notes"}})); diff != "" {
+		words(TaskUpdatedData{[]string{"drop", "notes"}}, nil)); diff != "" {
 		t.Errorf("words (-want +got):\n%s", diff)
 	}
-	if words(TaskCreatedData{}) != nil {
+	if words(TaskCreatedData{}, map[string]string{}) != nil {
 		t.Error("nothing to say is not nil")
+	}
+}
+
+// TestEventsInRoomUsedAgain: what the events of a change were goes into no other's, though these have their
+// room.
+func TestEventsInRoomUsedAgain(t *testing.T) {
+	c := &change{Service: &Service{core: &core{ids: idSource{rand: rand.Reader}}}}
+	put := func() *Event {
+		c.event(Subject{KindTask, "t"}, "", c.now, TaskAssignedData{DriverID: "d", Auto: true})
+		c.tell(Notice{DriverID: "d", Kind: NoticeAssigned, TaskID: "t"})
+		return &c.cs.Events[len(c.cs.Events)-1]
+	}
+	first := put()
+	words, told := first.Data, &first.Notices[0]
+	c.cs = c.cs.room()
+	if len(words) > 0 || *told != (Notice{}) {
+		t.Errorf("afterwards the room holds %v and %+v", words, *told)
+	}
+	c.event(Subject{KindTask, "u"}, "", c.now, TaskCreatedData{})
+	if e := c.cs.Events[0]; e.Data != nil || len(e.Notices) > 0 {
+		t.Errorf("without words and notices: %+v", e)
+	}
+	c.cs = c.cs.room()
+	if e := put(); !maps.Equal(e.Data, map[string]string{"driver_id": "d", "auto": "true"}) || len(e.Notices) != 1 {
+		t.Errorf("with both: %+v", e)
 	}
 }
 

@@ -2227,15 +2227,16 @@ func (s *Service) CreateTask(ctx context.Context, n NewTask) (_ Task, err error)
 	}
 	var t Task
 	err = s.change(ctx, verb{name: "CreateTask"}, func(c *change) (err error) {
-		var repeated bool
-		if t, repeated, err = c.createdBefore(ctx, n, sum); repeated || err != nil {
-			return err
+		if n.Key != "" {
+			var repeated bool
+			if t, repeated, err = c.createdBefore(ctx, n, sum); repeated || err != nil {
+				return err
+			}
 		}
 		if t, err = c.newTask(ctx, n, sum); err != nil {
 			return err
 		}
-		t, err = c.putNew(ctx, t, n.AutoAssign)
-		return err
+		return c.putNew(ctx, &t, n.AutoAssign)
 	}, func(c *change) { c.asKept(&t) })
 	if err != nil {
 		return Task{}, err
@@ -2267,26 +2268,26 @@ func (s *Service) CreateTasks(ctx context.Context, list []NewTask) (_ []TaskResu
 	return results, nil
 }
 
-// putNew puts in a task that is created now, and returns it as it is then: with auto it goes to a
-// driver, or waits for one.
-func (c *change) putNew(ctx context.Context, t Task, auto bool) (Task, error) {
+// putNew puts in a task that is created now, and makes it what it is then: with auto it goes to a driver,
+// or waits for one.
+func (c *change) putNew(ctx context.Context, t *Task, auto bool) error {
 	c.event(t.subject(), "", c.now, TaskCreatedData{t.RetryOf})
 
 	// A driver for it, if nobody comes before it. Else it goes behind those who wait, whom
 	// AssignWaiting serves.
 	if auto {
-		t = t.sought(c.opts.AssignLead, c.now)
+		*t = t.sought(c.opts.AssignLead, c.now)
 	}
 	if t.Waiting && t.Point() != nil && c.tx == nil {
 		k, err := c.claim(ctx, t)
 		if err != nil {
-			return t, err
+			return err
 		}
-		if k.ok {
+		if k.driver != nil {
 			return c.assignTo(ctx, t, k.driver)
 		}
 	}
-	return t, c.putTask(ctx, &Task{}, &t) // a driver may have come free between the look and the commit
+	return c.putTask(ctx, &Task{}, t) // a driver may have come free between the look and the commit
 }
 
 // maxTries is how many tasks there can be that each try the one before again.
@@ -2361,8 +2362,7 @@ func (s *Service) RetryTask(ctx context.Context, id TaskID, r Retry) (_ Task, er
 		if err := c.putTask(ctx, &first, &after); err != nil {
 			return err
 		}
-		t, err = c.putNew(ctx, t, n.AutoAssign)
-		return err
+		return c.putNew(ctx, &t, n.AutoAssign)
 	}, func(c *change) { c.asKept(&t) })
 	if err != nil {
 		return Task{}, err
@@ -2420,9 +2420,6 @@ func (s *Service) mayTryAgain(ctx context.Context, t Task) error {
 
 // createdBefore finds the task that was created with the same key, and refuses other content.
 func (c *change) createdBefore(ctx context.Context, n NewTask, sum Hash) (was Task, found bool, err error) {
-	if n.Key == "" {
-		return Task{}, false, nil
-	}
 	was, err = c.store.TaskByKey(ctx, c.app, n.Key)
 	switch {
 	case errors.Is(err, ErrNotFound):
@@ -2542,7 +2539,7 @@ func (s *Service) assign(ctx context.Context, a Assignment) (Task, error) {
 		// putTask changes the route, at the version that the rule has looked at
 		c.cs.Drivers = append(c.cs.Drivers, d)
 		if changed {
-			c.assigned(t, next)
+			c.assigned(&t, &next)
 			_, err = c.endTaskTrip(ctx, t, TripStopped, c.now)
 		}
 		return next, changed, err
@@ -3939,7 +3936,7 @@ func (s *Service) serveSome(ctx context.Context) (n int, more bool, err error) {
 		return 0, false, s.failure(ctx, "AssignWaiting", err)
 	}
 	slices.SortFunc(list, func(a, b Task) int { // so that seldom one is served for another
-		if a.comesBefore(b) {
+		if a.comesBefore(&b) {
 			return -1
 		}
 		return 1
@@ -3994,16 +3991,16 @@ func (s *Service) serve(ctx context.Context, id TaskID) (became fate, err error)
 				return c.putTask(ctx, &t, &later) // a clock that was wrong has begun with it too early
 			}
 			became = stillWaits
-			k, err := c.claim(ctx, t)
+			k, err := c.claim(ctx, &t)
 			switch {
 			case err != nil:
 				return err
 			case k.before != nil:
 				t = *k.before
 				continue
-			case k.ok:
+			case k.driver != nil:
 				became, to, its = wasServed, k.driver.ID, t.ID
-				_, err = c.assignTo(ctx, t, k.driver)
+				err = c.assignTo(ctx, &t, k.driver)
 			}
 			return err
 		}
@@ -4073,9 +4070,8 @@ func (h *heldTasks) count(app AppID) (n int) {
 
 // claim is a driver kept for one task.
 type claim struct {
-	driver Driver
-	ok     bool  // there is one
-	before *Task // if not: a waiting task that comes before with the driver whom this one would get
+	driver *Driver // nil if there is none
+	before *Task   // then: a waiting task that comes before with the driver whom this one would get
 }
 
 // claim finds the driver who is to get t automatically, if nobody who waits for that driver comes
@@ -4084,24 +4080,23 @@ type claim struct {
 // Where a driver may have more than one task several may want him at the same time. Each would find
 // his row changed by the one before, and try again with all the others; so they queue for him, and
 // look anew when it is their turn.
-func (c *change) claim(ctx context.Context, t Task) (k claim, err error) {
+func (c *change) claim(ctx context.Context, t *Task) (k claim, err error) {
 	var queued DriverID
 	unlock := func() {}
 	defer func() {
-		if !k.ok {
+		if k.driver == nil {
 			unlock()
 		}
 	}()
 	for {
-		d, ok, busy, err := c.choose(ctx, t, c.now)
-		if err != nil || !ok {
+		d, busy, err := c.choose(ctx, t, c.now)
+		if err != nil || d == nil {
 			return claim{}, err
 		}
-		first, waits, err := c.firstInLine(ctx, d)
-		if err != nil || waits && first.comesBefore(t) {
-			before := first // which goes to the heap, as the one above, that mostly is none, must not
+		first, err := c.firstInLine(ctx, d)
+		if err != nil || first != nil && first.comesBefore(t) {
 			c.coming.release(c.app, d.ID)
-			return claim{before: &before}, err
+			return claim{before: first}, err
 		}
 		if d.ID != queued && d.mostOpen(c.opts.MaxOpenTasks) != 1 {
 			unlock()
@@ -4119,24 +4114,26 @@ func (c *change) claim(ctx context.Context, t Task) (k claim, err error) {
 		}
 		id := d.ID // all that is kept of him
 		c.after = append(c.after, func() { c.coming.release(c.app, id) }, unlock)
-		return claim{driver: d, ok: true}, nil
+		return claim{driver: d}, nil
 	}
 }
 
 // assignTo puts in that t goes to the driver who is kept for it.
-func (c *change) assignTo(ctx context.Context, t Task, d Driver) (Task, error) {
-	next, _, err := t.assigned(d, true, c.now)
+func (c *change) assignTo(ctx context.Context, t *Task, d *Driver) error {
+	next, _, err := t.assigned(*d, true, c.now)
 	if err != nil {
-		return t, err
+		return err
 	}
 	c.actor = "system"
-	c.assigned(t, next)
-	c.cs.Drivers = append(c.cs.Drivers, d)
-	return next, c.putTask(ctx, &t, &next)
+	c.assigned(t, &next)
+	c.cs.Drivers = append(c.cs.Drivers, *d)
+	err = c.putTask(ctx, t, &next)
+	*t = next
+	return err
 }
 
 // assigned puts in the event that a task has gone to a driver.
-func (c *change) assigned(before, after Task) {
+func (c *change) assigned(before, after *Task) {
 	c.event(after.subject(), after.Person, c.now, TaskAssignedData{
 		DriverID: after.DriverID, PreviousDriverID: before.DriverID, Auto: after.AutoAssigned,
 	})
@@ -4149,43 +4146,42 @@ func (c *change) assigned(before, after Task) {
 // choose finds and reserves the driver who is to get t automatically: of those on offer the
 // nearest, of equally near ones the one with fewer open tasks, then by id. Whoever gets one
 // releases the reservation. Busy tells that others are being assigned to him.
-func (s *Service) choose(ctx context.Context, t Task, now time.Time) (d Driver, ok, busy bool, err error) {
+func (s *Service) choose(ctx context.Context, t *Task, now time.Time) (d *Driver, busy bool, err error) {
 	for limit := s.coming.candidates(); ; limit *= 4 {
 		list, err := s.store.Offers(ctx, s.app, Offer{
 			At: *t.Point(), MaxOpen: s.opts.MaxOpenTasks, SeenSince: now.Add(-s.opts.MaxFixAge),
 			Within: s.opts.MaxAssignDistance, Requires: t.Requires, Exclude: t.Excluded, Limit: limit,
 		})
 		if err != nil {
-			return Driver{}, false, false, err
+			return nil, false, err
 		}
-		d, ok, sure, busy := s.coming.first(s.app, s.opts.MaxOpenTasks, len(t.legs()), list)
+		d, sure, busy := s.coming.first(s.app, s.opts.MaxOpenTasks, len(t.legs()), list)
 		if sure || len(list) < limit {
-			return d, ok, busy, nil
+			return d, busy, nil
 		}
-		if ok { // by what is on its way to others, one who is not in the list may come before
+		if d != nil { // by what is on its way to others, one who is not in the list may come before
 			s.coming.release(s.app, d.ID)
 		}
 	}
 }
 
-// firstInLine finds the oldest waiting task that d could get.
-func (s *Service) firstInLine(ctx context.Context, d Driver) (Task, bool, error) {
-	at := d.Position.Fix.LngLat
+// firstInLine finds the oldest waiting task that d could get; nil: there is none.
+func (s *Service) firstInLine(ctx context.Context, d *Driver) (*Task, error) {
 	list, err := s.store.Waiting(ctx, s.app, WaitingFilter{
-		Near: &at, Within: s.opts.MaxAssignDistance, Driver: d.ID, Properties: d.Properties,
+		Near: &d.Position.Fix.LngLat, Within: s.opts.MaxAssignDistance, Driver: d.ID, Properties: d.Properties,
 		Limit: 1 + s.held.count(s.app),
 	})
-	for _, t := range list {
-		if !s.held.passedOver(s.app, t.ID) {
-			return t, true, err
+	for i := range list {
+		if t := &list[i]; !s.held.passedOver(s.app, t.ID) {
+			return t, err
 		}
 	}
-	return Task{}, false, err
+	return nil, err
 }
 
 // comesBefore reports whether t, which waits, comes before o: it has waited longer, or o is only
 // being created.
-func (t Task) comesBefore(o Task) bool {
+func (t *Task) comesBefore(o *Task) bool {
 	return o.Version == 0 || cmp.Or(t.CreatedAt.Compare(o.CreatedAt), cmp.Compare(t.Seq, o.Seq)) < 0
 }
 
@@ -4201,13 +4197,13 @@ type reservations struct {
 // room for so many stops, counting what is on its way: of those equally near the one with fewer
 // open tasks, then by id. They come in the order of Offers. Sure tells that nobody who would come
 // after them in that order is to be preferred, busy that others are being assigned to the driver.
-func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (best Driver, ok, sure, busy bool) {
+func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (best *Driver, sure, busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	least := 0 // open tasks, those on their way counted
+	least, his := 0, 0 // open tasks of the best, those on their way counted, and these
 	for i := range candidates {
 		d := &candidates[i]
-		if ok && d.Distance > best.Distance {
+		if best != nil && d.Distance > best.Distance {
 			sure = true
 			break
 		}
@@ -4219,20 +4215,18 @@ func (r *reservations) first(app AppID, limit, stops int, candidates []Driver) (
 		if most := d.mostOpen(limit); most >= 0 && open >= most || len(d.Route)+2*coming+stops > MaxStops {
 			continue
 		}
-		if !ok || open < least || open == least && d.ID < best.ID {
-			best, least, ok = *d, open, true
+		if best == nil || open < least || open == least && d.ID < best.ID {
+			best, least, his = d, open, coming
 		}
 		if coming == 0 { // who follows at this distance has no fewer
 			sure = true
 			break
 		}
 	}
-	if ok {
-		k := appDriver{app, best.ID}
-		busy = r.count[k] > 0
-		r.count[k]++
+	if best != nil {
+		r.count[appDriver{app, best.ID}] = his + 1
 	}
-	return best, ok, sure, busy
+	return best, sure, his > 0
 }
 
 // candidates is how many to look at first: where nothing was on its way to the first one lately, he

@@ -904,9 +904,8 @@ func (e Event) Details() EventData {
 	return d.Interface().(EventData)
 }
 
-// words is Event.Data for d.
-func words(d EventData) map[string]string {
-	var words map[string]string
+// words is Event.Data for d, in room if that is not nil; nil if there are none.
+func words(d EventData, room map[string]string) (words map[string]string) {
 	v := reflect.ValueOf(d)
 	for i, name := range dataTypes[d.eventType()].names {
 		word := ""
@@ -928,7 +927,9 @@ func words(d EventData) map[string]string {
 			continue
 		}
 		if words == nil {
-			words = map[string]string{}
+			if words = room; room == nil {
+				words = map[string]string{}
+			}
 		}
 		words[name] = word
 	}
@@ -2355,10 +2356,13 @@ type change struct {
 // event puts in an event, of what happened at at. Person is the driver's whom the subject or
 // data.driver_id names.
 func (c *change) event(subject Subject, person string, at time.Time, data EventData) {
-	c.cs.Events = append(c.cs.Events, Event{
+	n := len(c.cs.Events)
+	c.cs.Events = slices.Grow(c.cs.Events, 1)[:n+1]
+	e := &c.cs.Events[n]
+	*e = Event{
 		ID: c.ids.next(c.now), Type: data.eventType(), Time: at, RecordedAt: c.now, Actor: c.actor, Subject: subject,
-		Person: person, Data: words(data),
-	})
+		Person: person, Data: words(data, e.Data), Notices: e.Notices, // none, of the room
+	}
 }
 
 // tell has a driver told of the event that was put in last.
@@ -2472,17 +2476,27 @@ var changes = sync.Pool{New: func() any { return new(change) }}
 
 // reuse gives c back, whose rows have been written.
 func (c *change) reuse() {
-	const few = 4 // rows; of a longer one the room is let go
-	next := change{after: c.after[:0]}
+	next := change{cs: c.cs.room(), after: c.after[:0]}
 	clear(c.after)
-	if cs := &c.cs; cap(cs.Tasks) <= few && cap(cs.Drivers) <= few && cap(cs.Events) <= few {
-		clear(cs.Tasks)
-		clear(cs.Drivers)
-		clear(cs.Events)
-		next.cs = Changeset{Tasks: cs.Tasks[:0], Drivers: cs.Drivers[:0], Events: cs.Events[:0]}
-	}
 	*c = next
 	changes.Put(c)
+}
+
+// room is a changeset of nothing with the room that cs has: of events also for their words and notices.
+func (cs *Changeset) room() (room Changeset) {
+	const few = 4 // rows; of a longer one the room is let go
+	if cap(cs.Tasks) > few || cap(cs.Drivers) > few || cap(cs.Events) > few {
+		return room
+	}
+	clear(cs.Tasks)
+	clear(cs.Drivers)
+	for i := range cs.Events {
+		e := &cs.Events[i]
+		clear(e.Data)
+		clear(e.Notices)
+		*e = Event{Data: e.Data, Notices: e.Notices[:0]}
+	}
+	return Changeset{Tasks: cs.Tasks[:0], Drivers: cs.Drivers[:0], Events: cs.Events[:0]}
 }
 
 // asKept makes t, if it is written, what the store keeps, for the caller.
@@ -2730,21 +2744,13 @@ func (s *idSource) next(now time.Time) string {
 		b[6] &= 0x7f // room to count up
 	}
 	s.last = b
-	out := make([]byte, 0, 26)
+	var out [26]byte
 	hi, lo := binary.BigEndian.Uint64(b[:8]), binary.BigEndian.Uint64(b[8:])
-	for shift := 125; shift >= 0; shift -= 5 {
-		var v uint64
-		switch {
-		case shift >= 64:
-			v = hi >> (shift - 64)
-		case shift > 59:
-			v = hi<<(64-shift) | lo>>shift
-		default:
-			v = lo >> shift
-		}
-		out = append(out, idDigits[v&31])
+	for i := len(out) - 1; i >= 0; i-- {
+		out[i] = idDigits[lo&31]
+		hi, lo = hi>>5, hi<<59|lo>>5
 	}
-	return string(out)
+	return string(out[:])
 }
 
 func (s *idSource) read(b []byte) {
