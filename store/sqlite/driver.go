@@ -178,6 +178,11 @@ func (x *tx) setDriver(k driverKey, d *driverState) {
 	} else {
 		x.drivers.drop(k)
 	}
+	x.touch(k)
+}
+
+// touch notes that a driver's entry in the index may change.
+func (x *tx) touch(k driverKey) {
 	if x.touched == nil {
 		x.touched = map[driverKey]struct{}{}
 	}

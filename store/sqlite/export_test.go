@@ -263,3 +263,18 @@ func (s *Store) Late() (drivers, sweeps int) {
 	defer s.late.mu.RUnlock()
 	return len(s.late.of), s.late.swept
 }
+
+// RefillIndex fills the index anew, and calls between when the rows are in it as they were.
+func (s *Store) RefillIndex(between func()) error {
+	x := &s.index
+	x.ready.Store(false)
+	x.mu.Lock()
+	clear(x.apps)
+	x.mu.Unlock()
+	if err := x.putChunk(s, 0); err != nil {
+		return err
+	}
+	between()
+	x.putLate(s)
+	return nil
+}

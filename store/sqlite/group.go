@@ -105,11 +105,11 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 	if err := x.writeTerms(); err != nil {
 		return err
 	}
-	moves, err := x.moves()
-	if err != nil {
+	if err := x.endLate(); err != nil {
 		return err
 	}
-	if err := x.endLate(); err != nil {
+	moves, err := x.moves()
+	if err != nil {
 		return err
 	}
 	if err := x.commitLate(); err != nil {

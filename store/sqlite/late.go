@@ -148,10 +148,15 @@ func (x *tx) endLate() error {
 		all = map[driverKey]*driverState{}
 	}
 	maps.Copy(all, x.late)
+	filling := !x.store.index.ready.Load()
 	list := make([]*driverState, 0, len(all)+1) // not nil
-	for _, d := range all {
-		if d != nil && d.place > d.written {
-			list = append(list, d)
+	for k, d := range all {
+		if d == nil || d.place <= d.written {
+			continue
+		}
+		list = append(list, d)
+		if filling { // his row may have been put in as it was, and putLate does not find him any more
+			x.touch(k)
 		}
 	}
 	// Rows that lie side by side.

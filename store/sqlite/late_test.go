@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 )
 
@@ -394,5 +395,40 @@ func TestLateIndex(t *testing.T) {
 	want, _, err := s.Drivers(t.Context(), app, near)
 	if d := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); err != nil || d != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, d)
+	}
+}
+
+// TestSweepWhileIndexFills has all rows brought up to date when the index has read them as they were and
+// is not through: the nearest are as of the journal.
+func TestSweepWhileIndexFills(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	ids := crew(t, s, 2)
+	indexed(t, s)
+	for i, id := range ids {
+		for k, lat := range []float64{13 + float64(i), 14 - float64(i)} { // they change places
+			at := start.Add(time.Duration(k) * 24 * time.Hour)
+			b := tracking.FixBatch{DriverID: id, SeenAt: at, Fixes: []tracking.Fix{{
+				LngLat: tracking.LngLat{Lng: 80.27, Lat: lat}, Time: at,
+			}}}
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if late, _ := s.Late(); late != len(ids) {
+		t.Fatalf("%d drivers are late, want %d", late, len(ids))
+	}
+	err := s.RefillIndex(func() {
+		if _, err := s.Purge(t.Context(), tracking.Before{Limit: 1}); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := s.Index(app).Near(tracking.LngLat{Lng: 80.27, Lat: 14}, nearby.Filter{}, 0, 1, nil)
+	if len(got) != 1 || got[0].ID != ids[0] {
+		t.Errorf("the nearest is %v, want %s", got, ids[0])
 	}
 }
