@@ -58,7 +58,7 @@ func isConstraint(err error) bool { return primary(err) == codes.SQLITE_CONSTRAI
 // isDamage reports whether the file does not hold what SQLite wrote, or we did.
 func isDamage(err error) bool {
 	c := primary(err)
-	return c == codes.SQLITE_CORRUPT || c == codes.SQLITE_NOTADB || errors.Is(err, errPacked)
+	return c == codes.SQLITE_CORRUPT || c == codes.SQLITE_NOTADB || errors.Is(err, errPacked) || errors.Is(err, errJournal)
 }
 
 // stopsWriting reports whether nothing may be written after this error until the store is reopened.

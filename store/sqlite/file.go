@@ -205,12 +205,13 @@ func realPath(path string) (string, error) {
 	return filepath.Join(dir, filepath.Base(abs)), nil
 }
 
+const restoreAdvice = "Restore a backup, or move the file and its companions away to start anew."
+
 // inspect reports whether the file is there, and refuses one that is not ours, without changing a
 // byte of it.
 func (s *Store) inspect() (found bool, err error) {
 	refuse := func(err error, advice string) error { return &OpenError{Path: s.path, Err: err, Advice: advice} }
 	const (
-		restore          = "Restore a backup, or move the file and its companions away to start anew."
 		noFile           = "It is no SQLite file. Give another path. If it was ours, it is damaged: restore a backup."
 		otherApplication = "Another application made it. Give another path."
 	)
@@ -219,7 +220,7 @@ func (s *Store) inspect() (found bool, err error) {
 	f, err := os.Open(s.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if hasLog {
-			return false, refuse(ErrDamaged, "The file is gone, but its log (-wal) is there. "+restore)
+			return false, refuse(ErrDamaged, "The file is gone, but its log (-wal) is there. "+restoreAdvice)
 		}
 		return false, nil
 	} else if err != nil {
@@ -246,7 +247,7 @@ func (s *Store) inspect() (found bool, err error) {
 	}
 	switch {
 	case n == 0 && err == io.EOF:
-		return false, refuse(ErrEmptied, "Something has emptied it. "+restore)
+		return false, refuse(ErrEmptied, "Something has emptied it. "+restoreAdvice)
 	case err == io.ErrUnexpectedEOF:
 		return false, refuse(ErrForeign, noFile)
 	case err != nil:
@@ -260,7 +261,7 @@ func (s *Store) inspect() (found bool, err error) {
 	case int(binary.BigEndian.Uint32(h[60:])) > latest:
 		return false, tooNew(int(binary.BigEndian.Uint32(h[60:])))
 	case st.Size() < pagesOf(h):
-		return false, refuse(ErrDamaged, "Its end is missing. "+restore)
+		return false, refuse(ErrDamaged, "Its end is missing. "+restoreAdvice)
 	}
 
 	// A connection that only reads leaves the file and the log as they are.
@@ -280,9 +281,9 @@ func (s *Store) inspect() (found bool, err error) {
 	}
 	switch {
 	case isDamage(err):
-		return false, refuse(fmt.Errorf("%w: %w", ErrDamaged, err), restore)
+		return false, refuse(fmt.Errorf("%w: %w", ErrDamaged, err), restoreAdvice)
 	case errors.Is(err, ErrDamaged):
-		return false, refuse(err, restore)
+		return false, refuse(err, restoreAdvice)
 	case err != nil:
 		return false, err
 	case v > latest:
@@ -394,7 +395,11 @@ func (s *Store) prepare(r connect) error {
 	if s.opts.noJournal {
 		return nil
 	}
-	return s.loadLate(ctx)
+	err = s.loadLate(ctx)
+	if isDamage(err) {
+		err = &OpenError{Path: s.path, Err: fmt.Errorf("%w: %w", ErrDamaged, err), Advice: restoreAdvice}
+	}
+	return err
 }
 
 func checkSQLite(ctx context.Context, db *sqlx.DB) error {

@@ -303,18 +303,16 @@ func readJournal(ctx context.Context, q sqlx.QueryerContext) (j journal, changes
 			return j, nil, errJournal
 		}
 		generation, used := int64(binary.BigEndian.Uint32(c.Packed)), int(binary.BigEndian.Uint16(c.Packed[4:]))
-		switch {
-		case i == 0:
+		if i == 0 {
 			j.generation = generation
-		case generation > j.generation:
+		}
+		older := generation < j.generation
+		switch {
+		case used > chunkRoom, generation < 1, generation > j.generation, generation > math.MaxInt32,
+			ended && !older:
 			return j, nil, errJournal
-		case generation < j.generation:
+		case older:
 			ended = true
-		}
-		if used > chunkRoom {
-			return j, nil, errJournal
-		}
-		if ended {
 			continue
 		}
 		stream, j.last = append(stream, c.Packed[chunkHead:chunkHead+used]...), c.Packed

@@ -227,6 +227,9 @@ func (s *Store) loadLate(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
+			if d.place > placeOf(j.generation, j.end) { // then it would not get what is written from now on
+				return errJournal
+			}
 			if d.place, d.open, err = applyMoved(list, d.place, &d.Position, d.open); err != nil {
 				return err
 			}

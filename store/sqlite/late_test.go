@@ -1,11 +1,14 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -431,4 +434,117 @@ func TestSweepWhileIndexFills(t *testing.T) {
 	if len(got) != 1 || got[0].ID != ids[0] {
 		t.Errorf("the nearest is %v, want %s", got, ids[0])
 	}
+}
+
+// damaged are journals that nobody has written, made of one of three chunks of generation 1.
+var damaged = []struct {
+	what string
+	do   func(chunks [][]byte) [][]byte
+}{
+	{"a chunk is missing", func(c [][]byte) [][]byte { return append(c[:1], nil, c[2]) }},
+	{"the first chunk is missing", func(c [][]byte) [][]byte { return append([][]byte{nil}, c[1:]...) }},
+	{"a chunk is short", func(c [][]byte) [][]byte { c[1] = c[1][:3999]; return c }},
+	{"a chunk is empty", func(c [][]byte) [][]byte { c[0] = []byte{}; return c }},
+	{"a chunk is long", func(c [][]byte) [][]byte { c[2] = append(c[2], make([]byte, 1e7)...); return c }},
+	{"a chunk uses more than it has", func(c [][]byte) [][]byte { c[0][4] = 0xff; return c }},
+	{"a chunk before the last has room", func(c [][]byte) [][]byte { c[1][5]--; return c }},
+	{"a chunk has room where a change ends", func(c [][]byte) [][]byte {
+		copy(c[1][4:], []byte{0, 0})
+		copy(c[0][4:], []byte{0, 0})
+		return c
+	}},
+	{"a chunk is newer than the first", func(c [][]byte) [][]byte { c[1][3] = 2; return c }},
+	{"an older one before the last", func(c [][]byte) [][]byte { c[0][3], c[2][3] = 2, 2; return c }},
+	{"there is no generation 0", func(c [][]byte) [][]byte { c[0][3], c[1][3], c[2][3] = 0, 0, 0; return c }},
+	{"a generation that no place can have", func(c [][]byte) [][]byte { c[0][0], c[1][0], c[2][0] = 0x80, 0x80, 0x80; return c }},
+	{"no numbers", func(c [][]byte) [][]byte { copy(c[0][6:], bytes.Repeat([]byte{0xff}, 3994)); return c }},
+	{"it ends within a change", func(c [][]byte) [][]byte { c[2][5]--; return c }},
+	{"it ends behind a change", func(c [][]byte) [][]byte { c[2][5]++; return c }},
+}
+
+// TestDamagedJournal opens files whose journal nobody has written: they are refused in a sentence.
+func TestDamagedJournal(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	ids := crew(t, s, 20)
+	indexed(t, s)
+	for n := range 15 {
+		for _, id := range ids {
+			b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
+			if n == 0 {
+				b.Fixes[0].EventID = strings.Repeat("e", 100)
+			}
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir := fastDir(t)
+	path := filepath.Join(dir, filepath.Base(s.Path()))
+	change := func(do func(chunks [][]byte) [][]byte, statement string) {
+		t.Helper()
+		if err := emptyDir(dir); err != nil {
+			t.Fatal(err)
+		}
+		copyFiles(t, dir, filepath.Dir(s.Path()))
+		db := raw(t, path)
+		defer db.Close()
+		var chunks [][]byte
+		if err := db.Select(&chunks, `SELECT packed FROM recorded ORDER BY n`); err != nil || len(chunks) != 3 {
+			t.Fatalf("there are %d chunks, want 3, error %v", len(chunks), err)
+		}
+		db.MustExec(`DELETE FROM recorded`)
+		for n, c := range do(chunks) {
+			if c != nil {
+				db.MustExec(`INSERT INTO recorded VALUES (?, ?)`, n, c)
+			}
+		}
+		if statement != "" {
+			db.MustExec(statement)
+		}
+	}
+	refused := func(what string) {
+		t.Helper()
+		got, err := sqlite.Open(path, nil)
+		if err == nil {
+			closeStore(t, got)
+		}
+		var refused *sqlite.OpenError
+		if !errors.As(err, &refused) || !errors.Is(err, sqlite.ErrDamaged) || refused.Advice == "" {
+			t.Errorf("%s: got error %v, want ErrDamaged", what, err)
+		}
+	}
+	for _, d := range damaged {
+		change(d.do, "")
+		refused(d.what)
+	}
+	as := func(c [][]byte) [][]byte { return c }
+	change(as, `UPDATE positions SET place = 1 << 40`)
+	refused("a row that has more than the journal")
+	change(as, `UPDATE positions SET open = NULL`)
+	refused("a row that has less than what stays of it")
+	r := rand.New(rand.NewPCG(5, 6))
+	opened := 0
+	for range 40 {
+		var made string
+		change(func(c [][]byte) [][]byte {
+			n, at := r.IntN(len(c)), r.IntN(4000-10)
+			for i := range 1 + r.IntN(10) {
+				c[n][at+i] = byte(r.Uint32())
+			}
+			made = fmt.Sprintf("chunk %d, other bytes at %d", n, at)
+			return c
+		}, "")
+		got, err := sqlite.Open(path, &sqlite.Options{Logger: slog.New(slog.DiscardHandler)})
+		switch {
+		case err == nil:
+			opened++
+			for range got.Rows(t.Context(), tracking.RowQuery{}) { // an error is none of the journal's
+			}
+			closeStore(t, got)
+		case !errors.Is(err, sqlite.ErrDamaged):
+			t.Errorf("%s: got error %v, want ErrDamaged", made, err)
+		}
+	}
+	t.Logf("of 40 with other bytes %d are opened", opened)
 }
