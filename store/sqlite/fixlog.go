@@ -12,12 +12,12 @@ import (
 	"github.com/seed-8aba7b13/tracking"
 )
 
-// A driver's newest fixes lie packed beside his position, which every fix writes anyway: so a fix writes
-// one row. Once they are openBytes long all but the newest become a block. Blocks are written one behind
-// another whosever they are, so that they fill pages that are written once. They are written again only
-// for late fixes, for marks that these change, and by a purge.
+// A driver's newest fixes lie packed beside his position, which changes with them: so a fix is one change
+// in the journal, or of one row. Once they are openBytes long all but the newest become a block. Blocks
+// are written one behind another whosever they are, so that they fill pages that are written once. They
+// are written again only for late fixes, for marks that these change, and by a purge.
 const (
-	openBytes  = 512
+	openBytes  = 985  // so that a page has four blocks of them
 	blockBytes = 4000 // a row of up to 4061 bytes stays in one page of 4096
 )
 
