@@ -62,6 +62,36 @@ func TestCreateBatch(t *testing.T) {
 	s.check("too large", s.app("POST", "/v1/task/batch", `{"tasks":[],"x":"`+strings.Repeat("x", 2<<20)+`"}`), 413, "")
 }
 
+// A batch may have as many tasks as there can be, each with all that there can be; not so many members
+// that they are all there is of a body.
+func TestLargestBatch(t *testing.T) {
+	s := newServer(t)
+	var words []string
+	for i := range 50 {
+		words = append(words, fmt.Sprintf(`"k%d":"v"`, i))
+	}
+	all := "{" + strings.Join(words, ",") + "}"
+	place := `{"lnglat":[80,13],"address":"x","customer":{"name":"n","mobile":"1"}}`
+	row := `{"type":3,"pickup":` + place + `,"drop":` + place + `,"customer":{"name":"n","mobile":"1"},"order_id":"o","notes":"n",` +
+		`"time":"2026-03-14T09:00Z","auto_assign":false,"window":{"from":"2026-03-14T09:00Z","to":"2026-03-14T10:00Z"},` +
+		`"promised":"2026-03-14T10:00Z","proof":["name"],"requires":` + all + `,"properties":` + all + `},`
+	body := `{"tasks":[` + strings.TrimSuffix(strings.Repeat(row, 500), ",") + `]}`
+	n := 0
+	for _, r := range s.data(s.app("POST", "/v1/task/batch", body))["results"].([]any) {
+		if r.(map[string]any)["task"] != nil {
+			n++
+		}
+	}
+	if n != 500 {
+		t.Errorf("%d of 500 tasks were made", n)
+	}
+	r := s.app("POST", "/v1/task/batch", `{"tasks":[],"x":{`+strings.Repeat(`"":0,`, 400000)+`"y":0}}`)
+	s.check("tiny members", r, 400, "")
+	if !strings.Contains(r.body, `"The body has more than 131072 members."`) {
+		t.Errorf("tiny members: %s", r.body)
+	}
+}
+
 // Of two people who change the same, the second one gets 409 where he names the version that he saw.
 func TestVersions(t *testing.T) {
 	s := newServer(t)

@@ -156,6 +156,7 @@
 //     tracking.Options.Notifier. POST /v1/events/replay takes 1000 ids at most; what is not dead there, or nobody's, is passed over, so that it may be repeated.
 //   - Each answer names its call in X-Request-Id: the one that the request had, of 8 to 64 letters, digits, '-', '_' and '.', or else a new one.
 //   - A query parameter that must not be empty and is: 400. properties.<key> is one of them, so drivers with an empty property cannot be asked for.
+//   - A JSON body may have 131,072 members in all its objects together, twice as many as the largest batch of tasks whose every field is set.
 //   - apikey and X-Api-Key that differ are refused even if one of them is empty.
 //   - multipart/form-data is taken by /v1/assign_trip beside the usual form.
 //   - /v1/driver/notifications without after begins with the oldest notice that is kept. Last-Event-ID counts before after. A notice shows a task only

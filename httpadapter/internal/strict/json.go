@@ -23,6 +23,14 @@ import (
 // MaxDepth is how deep arrays and objects may nest; the outermost object counts as 1.
 const MaxDepth = 32
 
+// MaxMembers is how many members all objects of a body may have together: twice as many as 500 tasks
+// with all fields, 50 properties and 50 that they require. The members of a hostile body would take
+// many times its size. Faults take as much, but no body of any use has many.
+const (
+	MaxMembers = 1 << 17
+	maxFaults  = 1 << 15
+)
+
 // member is one member of an object: where in the document its key is, in its quotes, and its value,
 // without space around it. No body is so long that 32 bits would not do.
 type member struct {
@@ -168,7 +176,9 @@ func (p *parser) object(depth int) *tracking.Error {
 		}
 		m.keyTo = int32(p.i)
 		if keys.add(p, &m) {
-			p.faults = append(p.faults, fault{start, repeatedKey})
+			if err := p.fault(start, repeatedKey); err != nil {
+				return err
+			}
 		}
 		p.space()
 		if p.peek() != ':' {
@@ -178,6 +188,11 @@ func (p *parser) object(depth int) *tracking.Error {
 		p.space()
 		m.from = int32(p.i)
 		at := len(p.members)
+		if at == MaxMembers {
+			return &tracking.Error{
+				Code: tracking.ErrInvalid, Message: "The body has more than " + strconv.Itoa(MaxMembers) + " members.",
+			}
+		}
 		if at == cap(p.members) {
 			p.makeRoom()
 		}
@@ -203,7 +218,18 @@ func (p *parser) object(depth int) *tracking.Error {
 func (p *parser) makeRoom() {
 	n := len(p.members)
 	more := (len(p.b) - p.i) / (p.i / n) // none is shorter than a byte
-	p.members = slices.Grow(p.members, min(more, 7*n)+1)
+	p.members = slices.Grow(p.members, min(more, 7*n, MaxMembers-n)+1)
+}
+
+// fault notes one, once for each place. With too many the whole body is refused.
+func (p *parser) fault(at int, message string) *tracking.Error {
+	if n := len(p.faults); n > 0 && p.faults[n-1].at == at {
+		return nil
+	} else if n == maxFaults {
+		return &tracking.Error{Code: tracking.ErrInvalid, Message: message}
+	}
+	p.faults = append(p.faults, fault{at, message})
+	return nil
 }
 
 func (p *parser) array(depth int) *tracking.Error {
@@ -295,7 +321,9 @@ func (p *parser) text() (plain bool, err *tracking.Error) {
 				return false, p.unexpected()
 			}
 			if r == loneRune {
-				p.faults = append(p.faults, fault{start, loneSurrogate})
+				if err := p.fault(start, loneSurrogate); err != nil {
+					return false, err
+				}
 			}
 		default:
 			p.i++
