@@ -94,9 +94,15 @@ func (r *request) jsonHeaders() {
 	r.header("Content-Type", "application/json; charset=utf-8")
 }
 
+// shortAnswer is the length up to which net/http tells an answer's length by itself, which spares a
+// header that it would copy and read.
+const shortAnswer = 2048
+
 // writeBody sends a whole answer within the time for one write.
 func (h *Handler) writeBody(w http.ResponseWriter, r *request, status int, body []byte) error {
-	r.header("Content-Length", strconv.Itoa(len(body)))
+	if len(body) > shortAnswer || r.Method == http.MethodHead {
+		r.header("Content-Length", strconv.Itoa(len(body)))
+	}
 	h.extend(r.w) // which w would have to be asked for
 	w.WriteHeader(status)
 	if r.Method == http.MethodHead {

@@ -27,7 +27,7 @@ func TestHeadersAreTheAnswers(t *testing.T) {
 				s.h.ServeHTTP(w, r)
 				for name, want := range map[string]string{
 					"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff",
-					"Content-Type": "application/json; charset=utf-8", "Content-Length": fmt.Sprint(w.Body.Len()),
+					"Content-Type": "application/json; charset=utf-8",
 				} {
 					if got := w.Header()[name]; len(got) != 1 || got[0] != want {
 						t.Errorf("%s: %q, want %q", name, got, want)
@@ -48,6 +48,22 @@ func TestHeadersAreTheAnswers(t *testing.T) {
 		})
 	}
 	calling.Wait()
+}
+
+// TestLengths: each answer tells its length, whether it is short enough for the server to find that out by
+// itself or not, and to HEAD the same.
+func TestLengths(t *testing.T) {
+	s := newServer(t)
+	rest := len(s.app("GET", "/v1/task?task_id="+s.newTask(""), "").body)
+	for _, n := range []int{0, 2047 - rest, 2048 - rest, 2049 - rest, 4000} {
+		task := s.newTask(`,"notes":"` + strings.Repeat("x", n) + `"`)
+		get, head := s.app("GET", "/v1/task?task_id="+task, ""), s.app("HEAD", "/v1/task?task_id="+task, "")
+		for method, r := range map[string]reply{"GET": get, "HEAD": head} {
+			if got, want := r.header.Get("Content-Length"), fmt.Sprint(len(get.body)); got != want {
+				t.Errorf("%d bytes of notes, %s: Content-Length is %q, want %q", n, method, got, want)
+			}
+		}
+	}
 }
 
 // TestBodiesAreTheCallers: of many who send at the same time, some of whom break off, each gets what
