@@ -30,6 +30,10 @@ const (
 	typeMultipart = "multipart/form-data"
 )
 
+// atOnce is how soon a body is there that has come with its head. To look its token up once more would
+// take as long as to record a fix, and tell nothing.
+const atOnce = 100 * time.Microsecond
+
 // errBodyBroken means that a body did not arrive whole.
 var errBodyBroken = errors.New("the body did not arrive")
 
@@ -44,7 +48,7 @@ func (r *request) readBody(b []byte, limit int64) ([]byte, error) {
 	r.limitBody()
 	b, err := readAll(b, r.Body, limit)
 	if err == nil {
-		if r.token != "" && r.ContentLength != 0 { // it may have been on its way for long
+		if r.token != "" && r.ContentLength != 0 && time.Since(r.began) > atOnce { // the token may be dead by now
 			err = r.knowDriver()
 		}
 		return b, err
@@ -117,7 +121,7 @@ const (
 
 // allowSlowBody gives the body of a phone that has shown its token more time.
 func (r *request) allowSlowBody(times time.Duration) {
-	r.endBodyAt(time.Now().Add(times * r.h.opts.ReadTimeout))
+	r.endBodyAt(r.began.Add(times * r.h.opts.ReadTimeout))
 }
 
 // limitBody gives a body its time to arrive, unless it has one. It has to be done before anybody reads,
