@@ -532,8 +532,9 @@ func (d *document) elements(list []span, s span, max int) (_ []span, more bool) 
 	return list, false
 }
 
-// text decodes a string.
-func (d *document) text(s span) string { return string(unescaped(d.b[s.from+1 : s.to-1])) }
+// text decodes a string, bytes without a copy where it has no escapes.
+func (d *document) text(s span) string  { return string(d.bytes(s)) }
+func (d *document) bytes(s span) []byte { return unescaped(d.b[s.from+1 : s.to-1]) }
 
 // float decodes a number; not ok when float64 cannot hold it.
 func (d *document) float(s span) (float64, bool) {

@@ -148,19 +148,25 @@ func begin(c byte, name string) bool {
 
 // text finds a string.
 func (o Object) text(name string) (string, bool) {
+	b, ok := o.bytes(name)
+	return string(b), ok
+}
+
+// bytes finds a string, which may be a part of the document.
+func (o Object) bytes(name string) ([]byte, bool) {
 	s, ok := o.find(name)
 	if !ok {
-		return "", false
+		return nil, false
 	}
 	if o.doc.b[s.from] != '"' {
 		o.Fail(name, "must be a text")
-		return "", false
+		return nil, false
 	}
 	if o.doc.faulty(s) {
 		o.Fail(name, "holds half of a surrogate pair")
-		return "", false
+		return nil, false
 	}
-	return o.doc.text(s), true
+	return o.doc.bytes(s), true
 }
 
 // Text reads a string, which may hold anything but U+0000. Not ok when it is absent.
@@ -262,11 +268,11 @@ func (d *document) number(s span) (float64, bool) {
 
 // Time reads a point in time, see [ParseTime]. Not ok when it is absent.
 func (o Object) Time(name string) (time.Time, bool) {
-	s, ok := o.text(name)
+	b, ok := o.bytes(name)
 	if !ok {
 		return time.Time{}, false
 	}
-	t, ok := ParseTime(s)
+	t, ok := ParseTime(string(b))
 	if !ok {
 		o.Fail(name, timeMessage)
 	}
