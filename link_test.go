@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
 func TestLinks(t *testing.T) {
@@ -81,6 +82,33 @@ func TestLinks(t *testing.T) {
 	if first, now := must(w.LinkToken(w.ctx, task))(t), must(w.LinkToken(w.ctx, w.task(task.ID)))(t); first != link ||
 		now != newest {
 		t.Error("the row of a task gives another token than its link")
+	}
+}
+
+// The token of a new task's link is the same whoever is asked: who has made it, who has made many others
+// since, or who has only read the row; and another application is not told it.
+func TestLinkTokens(t *testing.T) {
+	store := memory.New()
+	w := newWorldOn(t, store)
+	other := newWorldOn(t, store)
+	var tasks []tracking.Task
+	var first []string
+	for range 200 {
+		task := w.create(false)
+		tasks, first = append(tasks, task), append(first, must(w.LinkToken(w.ctx, task))(t))
+	}
+	for i, task := range tasks {
+		link := must(other.TaskLink(w.ctx, task.ID))(t)
+		for name, got := range map[string]string{
+			"at once": first[i], "later": must(w.LinkToken(w.ctx, task))(t), "of another": must(other.LinkToken(w.ctx, task))(t),
+		} {
+			if got != link {
+				t.Errorf("%d: asked %s the token is %q, want %q", i, name, got, link)
+			}
+		}
+		if got := must(w.ForApp("another").LinkToken(w.ctx, task))(t); got != "" {
+			t.Errorf("%d: another application gets the token %q", i, got)
+		}
 	}
 }
 

@@ -1896,6 +1896,7 @@ type core struct {
 	ways    approaches
 	finding findGuard
 	secret  atomic.Pointer[secret]
+	links   madeLinks
 
 	waiting chan struct{} // there may be a driver for a waiting task
 	serving chan struct{} // holds one while waiting tasks are served
