@@ -56,7 +56,7 @@ func indexed(t testing.TB, s *sqlite.Store) {
 // follow the journal seldom, and on one that lives in memory and has no journal. Both answer the same
 // all along, and so does what is opened after a kill.
 func TestLateRows(t *testing.T) {
-	histories := 12
+	histories := 6
 	if raceDetector {
 		histories = 2
 	}
@@ -260,7 +260,7 @@ func TestLateReaders(t *testing.T) {
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), opts)
 	defer closeStore(t, s)
 	const drivers = 8
-	rounds := 600
+	rounds := 300
 	if raceDetector {
 		rounds = 120
 	}
