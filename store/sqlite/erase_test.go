@@ -205,3 +205,83 @@ func TestErasedIsInNoByte(t *testing.T) {
 		t.Errorf("after it was closed: %q", left)
 	}
 }
+
+// TestErasedFixesAreInNoByte has fixes in chunks of the journal, of this generation and of older ones, and
+// their drivers deleted, or them purged by their age: then there is no byte of them.
+func TestErasedFixesAreInNoByte(t *testing.T) {
+	const canary = "canary-of-a-fix"
+	for _, deleted := range []bool{true, false} {
+		for _, followed := range []bool{true, false} { // the rows, before
+			t.Run(fmt.Sprintf("deleted %v, followed %v", deleted, followed), func(t *testing.T) {
+				opts := sqlite.Options{CompactOnRequest: true}
+				if followed {
+					opts = *opts.WithJournal(20_000, 100)
+				}
+				path := filepath.Join(fastDir(t), "tracking.db")
+				s := open(t, path, &opts)
+				defer closeStore(t, s)
+				ids := crew(t, s, 10)
+				indexed(t, s)
+				for n := range 40 {
+					for _, id := range ids {
+						b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
+						b.Fixes[0].EventID = fmt.Sprint(canary, n)
+						if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+							t.Fatal(err)
+						}
+					}
+				}
+				if _, sweeps := s.Late(); sweeps > 0 != followed {
+					t.Fatalf("rows have followed %d times", sweeps)
+				}
+				db, err := s.Reader()
+				if err != nil {
+					t.Fatal(err)
+				}
+				var chunks [][]byte
+				if err := db.Select(&chunks, `SELECT packed FROM recorded`); err != nil {
+					t.Fatal(err)
+				}
+				if n := bytes.Count(bytes.Join(chunks, nil), []byte(canary)); len(chunks) < 5 || n < 100 {
+					t.Fatalf("found %d in %d chunks, so that nothing is shown", n, len(chunks))
+				}
+				before := tracking.Before{Limit: 100}
+				if deleted {
+					for _, id := range ids {
+						d, err := s.Driver(t.Context(), app, id)
+						if err != nil {
+							t.Fatal(err)
+						}
+						cs := &tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}
+						if _, err := s.Commit(t.Context(), app, cs); err != nil {
+							t.Fatal(err)
+						}
+					}
+				} else {
+					before.Fixes = start.Add(time.Hour)
+				}
+				for {
+					p, err := s.Purge(t.Context(), before)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if p.Total() < before.Limit {
+						break
+					}
+				}
+				if err := s.Compact(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				for _, file := range []string{path, path + "-wal"} {
+					data, err := os.ReadFile(file)
+					if err != nil && !os.IsNotExist(err) {
+						t.Fatal(err)
+					}
+					if n := bytes.Count(data, []byte(canary)); n > 0 {
+						t.Errorf("%d are in %s", n, filepath.Base(file))
+					}
+				}
+			})
+		}
+	}
+}
