@@ -16,10 +16,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	codes "modernc.org/sqlite/lib"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
+	"github.com/seed-8aba7b13/tracking/store/sqlite/internal/powervfs"
 )
 
 // everything is all rows of a store, but its secret.
@@ -50,6 +52,58 @@ func indexed(t testing.TB, s *sqlite.Store) {
 	if _, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: new(tracking.LngLat)}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+const lateDrivers = 5
+
+func lateID(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprintf("driver-%d", i)) }
+
+// history draws what happens to some drivers.
+type history struct {
+	*rand.Rand
+	now [lateDrivers]time.Time
+}
+
+func newHistory(r *rand.Rand) *history {
+	h := &history{Rand: r}
+	for i := range h.now {
+		h.now[i] = start
+	}
+	return h
+}
+
+// fixes draws n of a driver.
+func (h *history) fixes(i, n int) tracking.FixBatch {
+	b := tracking.FixBatch{DriverID: lateID(i), MaxAccuracy: .8, MaxFixAge: time.Minute}
+	for range n {
+		step := time.Duration(1+h.IntN(9000)) * time.Millisecond
+		if h.IntN(9) == 0 {
+			step = -time.Duration(h.IntN(120_000)) * time.Millisecond
+		}
+		h.now[i] = h.now[i].Add(step)
+		f := tracking.Fix{
+			LngLat: tracking.LngLat{Lng: 80.27 + h.Float64()/1e3, Lat: 13.08 + float64(i)/100}, Time: h.now[i],
+		}
+		switch h.IntN(8) {
+		case 0:
+			f.LngLat.Lng++ // a jump
+		case 1:
+			f.EventID = fmt.Sprint("event ", h.IntN(1000))
+		case 2:
+			f.Accuracy, f.Battery = tracking.Known(h.Float64()), tracking.Known(50)
+		}
+		b.Fixes = append(b.Fixes, f)
+	}
+	b.SeenAt = h.now[i].Add(time.Second)
+	if h.IntN(3) == 0 {
+		b.Skew = tracking.Known(h.Float64())
+	}
+	if h.IntN(20) == 0 { // what was kept beyond is forgotten
+		h.now[i] = h.now[i].Add(-time.Duration(h.IntN(60)) * time.Second)
+		b.Fixes, b.Latest = nil, h.now[i]
+	}
+	b.Unread = h.IntN(2)
+	return b
 }
 
 // TestLateRows plays histories of fixes, edits, hirings, deletions and purges on a store whose rows
@@ -84,85 +138,64 @@ func TestLateRows(t *testing.T) {
 					t.Fatalf("%s (-want +got):\n%s", what, d)
 				}
 			}
-			const drivers = 5
-			id := func(i int) tracking.DriverID { return tracking.DriverID(fmt.Sprintf("driver-%d", i)) }
-			var now [drivers]time.Time
-			fixes := func(i, n int) tracking.FixBatch {
-				b := tracking.FixBatch{DriverID: id(i)}
-				for range n {
-					step := time.Duration(1+r.IntN(9000)) * time.Millisecond
-					if r.IntN(9) == 0 {
-						step = -time.Duration(r.IntN(120_000)) * time.Millisecond
-					}
-					now[i] = now[i].Add(step)
-					f := tracking.Fix{
-						LngLat: tracking.LngLat{Lng: 80.27 + r.Float64()/1e3, Lat: 13.08 + float64(i)/100}, Time: now[i],
-					}
-					switch r.IntN(8) {
-					case 0:
-						f.LngLat.Lng++ // a jump
-					case 1:
-						f.EventID = fmt.Sprint("event ", r.IntN(1000))
-					case 2:
-						f.Accuracy, f.Battery = tracking.Known(r.Float64()), tracking.Known(50)
-					}
-					b.Fixes = append(b.Fixes, f)
-				}
-				b.SeenAt = now[i].Add(time.Second)
-				if r.IntN(3) == 0 {
-					b.Skew = tracking.Known(r.Float64())
-				}
-				b.Unread = r.IntN(2)
-				return b
-			}
-			for i := range drivers {
-				now[i] = start
-			}
+			h := newHistory(r)
 			if n%2 == 0 { // else some fixes come before
 				indexed(t, s)
 			}
 			for step := range 400 {
-				i := r.IntN(drivers)
+				i := r.IntN(lateDrivers)
 				switch kind := r.IntN(20); {
 				case kind < 13:
 					sizes := []int{0, 1, 1, 1, 1, 2, 5, 40}
-					b := fixes(i, sizes[r.IntN(len(sizes))])
+					b := h.fixes(i, sizes[r.IntN(len(sizes))])
 					both("fixes", func(s tracking.Store) (any, error) { return s.RecordFixes(t.Context(), app, b) })
 				case kind < 15: // a commit of fixes, which may be refused after them
 					version := int64(0)
-					if d, err := plain.Driver(t.Context(), app, id(i)); err == nil {
+					if d, err := plain.Driver(t.Context(), app, lateID(i)); err == nil {
 						version = d.Version
 					}
 					cs := &tracking.Changeset{
 						Drivers: []tracking.Driver{{
-							ID: id(i), Name: fmt.Sprint(step), Available: r.IntN(2) == 0, CreatedAt: start, Version: version,
+							ID: lateID(i), Name: fmt.Sprint(step), Available: r.IntN(2) == 0, CreatedAt: start, Version: version,
 						}},
-						Fixes: []tracking.FixBatch{fixes(i, 1+r.IntN(3))},
+						Fixes: []tracking.FixBatch{h.fixes(i, 1+r.IntN(3))},
 					}
 					if r.IntN(2) == 0 {
-						other := fixes(i, 1)
-						if other.DriverID = id(r.IntN(drivers)); r.IntN(2) == 0 {
+						other := h.fixes(i, 1)
+						if other.DriverID = lateID(r.IntN(lateDrivers)); r.IntN(2) == 0 {
 							other.DriverID = "nobody"
 						}
 						cs.Fixes = append(cs.Fixes, other)
 					}
 					both("a commit", func(s tracking.Store) (any, error) { return s.Commit(t.Context(), app, cs) })
 				case kind == 15 && r.IntN(4) == 0:
-					d, err := plain.Driver(t.Context(), app, id(i))
+					d, err := plain.Driver(t.Context(), app, lateID(i))
 					if err != nil {
 						continue
 					}
 					cs := &tracking.Changeset{DeleteDrivers: []tracking.Driver{d}}
 					if r.IntN(2) == 0 { // and hired again at once
-						cs.Drivers = []tracking.Driver{{ID: id(i), CreatedAt: start, Person: fmt.Sprint(step)}}
-						cs.Fixes = []tracking.FixBatch{fixes(i, 1)}
+						cs.Drivers = []tracking.Driver{{ID: lateID(i), CreatedAt: start, Person: fmt.Sprint(step)}}
+						cs.Fixes = []tracking.FixBatch{h.fixes(i, 1)}
 					}
 					both("a deletion", func(s tracking.Store) (any, error) { return s.Commit(t.Context(), app, cs) })
+				case kind == 15 && r.IntN(3) == 0: // fixes as an import puts them
+					f := h.fixes(i, 1)
+					var rows []tracking.Row
+					for k, f := range f.Fixes {
+						f.Time = h.now[i].Add(time.Duration(1+k) * time.Minute)
+						rows = append(rows, tracking.Row{App: app, Value: tracking.FixRow{
+							DriverID: lateID(i), KeptFix: tracking.KeptFix{Fix: f, Mark: tracking.MarkGood},
+						}})
+					}
+					both("an import", func(s tracking.Store) (any, error) {
+						return nil, s.Restore(t.Context(), tracking.Restoring{Rows: rows})
+					})
 				case kind == 16:
-					before := tracking.Before{Fixes: now[i].Add(-time.Duration(r.IntN(600)) * time.Second), Limit: 1 + r.IntN(60)}
+					before := tracking.Before{Fixes: h.now[i].Add(-time.Duration(r.IntN(600)) * time.Second), Limit: 1 + r.IntN(60)}
 					both("a purge", func(s tracking.Store) (any, error) { return s.Purge(t.Context(), before) })
 				case kind == 17:
-					at := tracking.LngLat{Lng: 80.27, Lat: 13.08 + float64(r.IntN(drivers))/100}
+					at := tracking.LngLat{Lng: 80.27, Lat: 13.08 + float64(r.IntN(lateDrivers))/100}
 					both("the nearest", func(s tracking.Store) (any, error) {
 						list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: &at, Page: tracking.Page{Limit: 3}})
 						return list, err
@@ -170,8 +203,8 @@ func TestLateRows(t *testing.T) {
 				case kind == 18:
 					both("fixes of a window", func(s tracking.Store) (any, error) {
 						var list []tracking.Fix
-						window := tracking.FixRange{From: now[i].Add(-90 * time.Second), Newest: step%2 == 0}
-						for f, err := range s.Fixes(t.Context(), app, id(i), window) {
+						window := tracking.FixRange{From: h.now[i].Add(-90 * time.Second), Newest: step%2 == 0}
+						for f, err := range s.Fixes(t.Context(), app, lateID(i), window) {
 							if err != nil {
 								return nil, err
 							}
@@ -187,7 +220,7 @@ func TestLateRows(t *testing.T) {
 					if d := cmp.Diff(everything(t, plain), everything(t, again)); d != "" {
 						t.Fatalf("step %d, after a kill (-want +got):\n%s", step, d)
 					}
-					switch r.IntN(3) {
+					switch r.IntN(4) {
 					case 0: // it goes on from there
 						closeStore(t, s)
 						s = again
@@ -198,6 +231,14 @@ func TestLateRows(t *testing.T) {
 						if drivers, _ := s.Late(); drivers > 0 {
 							t.Errorf("step %d: %d drivers are late after Close", step, drivers)
 						}
+					case 2: // or from a backup
+						path := filepath.Join(fastDir(t), "backup.db")
+						if err := again.Backup(t.Context(), path); err != nil {
+							t.Fatal(err)
+						}
+						closeStore(t, again)
+						closeStore(t, s)
+						s = open(t, path, opts)
 					default:
 						closeStore(t, again)
 					}
@@ -547,4 +588,181 @@ func TestDamagedJournal(t *testing.T) {
 		}
 	}
 	t.Logf("of 40 with other bytes %d are opened", opened)
+}
+
+// TestLateGroups plays histories of which several changes are of one transaction: commits that are refused
+// beside others, after their fixes and deletions, some that share a savepoint, some that are undone and
+// applied again, and fixes of one driver in a row. What is kept is what a store without a journal has that
+// was given one after another.
+func TestLateGroups(t *testing.T) {
+	histories := 6
+	if raceDetector {
+		histories = 1
+	}
+	if long() && !raceDetector {
+		histories = 60
+	}
+	for n := range histories {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			r := rand.New(rand.NewPCG(uint64(n), 8))
+			h := newHistory(r)
+			sizes := []int{1 << 20, 3000, 300}
+			var g groups
+			v := registerVFS(t, fmt.Sprint("late-", n))
+			opts := sqlite.Options{BusyTimeout: time.Minute}.WithJournal(sizes[n%len(sizes)], 2+n%5)
+			opts = (*(*opts).WithGroups(g.add)).WithVFS(v.Name(), "FULL", 1000)
+			s, plain := open(t, filepath.Join(fastDir(t), "tracking.db"), opts), open(t, sqlite.Memory, nil)
+			defer func() { closeStore(t, s) }()
+			defer closeStore(t, plain)
+			indexed(t, s)
+			driver := func(i int) (d tracking.Driver) {
+				d, err := plain.Driver(t.Context(), app, lateID(i))
+				if err != nil {
+					d = tracking.Driver{ID: lateID(i), CreatedAt: start, Available: true}
+				}
+				return d
+			}
+			tasks := [2]tracking.Task{
+				{ID: "one", CreatedAt: start, Key: "1"}, {ID: "two", CreatedAt: start, Key: "2"},
+			}
+			change := func(step int) *tracking.Changeset {
+				i := r.IntN(lateDrivers)
+				cs := &tracking.Changeset{}
+				switch r.IntN(8) {
+				case 0: // of new tasks alone; half of them are refused
+					return &tracking.Changeset{Tasks: []tracking.Task{
+						{ID: tracking.TaskID(fmt.Sprint("task ", step)), CreatedAt: start},
+						{ID: tracking.TaskID(fmt.Sprint("task ", step-r.IntN(2))), CreatedAt: start, Key: fmt.Sprint(step)},
+					}}
+				case 1, 2:
+					d := driver(i)
+					d.Name, d.Available = fmt.Sprint(step), r.IntN(4) > 0
+					cs.Drivers = []tracking.Driver{d}
+				case 3:
+					if d := driver(i); d.Version > 0 {
+						cs.DeleteDrivers = []tracking.Driver{d}
+						if d.Version = 0; r.IntN(2) == 0 {
+							cs.Drivers = []tracking.Driver{d}
+						}
+					}
+				}
+				for range r.IntN(4) {
+					cs.Fixes = append(cs.Fixes, h.fixes(i, r.IntN(4)))
+				}
+				if r.IntN(4) == 0 {
+					cs.Fixes = append(cs.Fixes, h.fixes(r.IntN(lateDrivers), 1))
+				}
+				if r.IntN(5) == 0 {
+					cs.Fixes = append(cs.Fixes, tracking.FixBatch{DriverID: "nobody"})
+				}
+				if r.IntN(5) == 0 { // each takes the other's key
+					for k, t := range tasks {
+						if is, err := plain.Task(context.Background(), app, t.ID); err == nil {
+							t = is
+							t.Key = tasks[1-k].Key
+						}
+						cs.Tasks = append(cs.Tasks, t)
+					}
+				}
+				return cs
+			}
+			type answer struct {
+				value any
+				err   error
+			}
+			same := func(what string, s tracking.Store) {
+				t.Helper()
+				if d := cmp.Diff(everything(t, plain), everything(t, s)); d != "" {
+					t.Fatalf("%s (-want +got):\n%s", what, d)
+				}
+			}
+			purge := func(s tracking.Store) error {
+				_, err := s.Purge(context.Background(), tracking.Before{Limit: 1})
+				return err
+			}
+			busiest := 0
+			for step := range 60 {
+				if r.IntN(3) == 0 { // the disk is full: nothing comes of all this
+					v.SetFault(func(op powervfs.Op) int32 {
+						if op.Kind == powervfs.Write {
+							return codes.SQLITE_FULL
+						}
+						return 0
+					})
+					var all sync.WaitGroup
+					for range 3 {
+						cs := change(10 * step)
+						all.Go(func() { s.Commit(context.Background(), app, cs) })
+					}
+					all.Wait()
+					purge(s)
+					v.SetFault(nil)
+					same(fmt.Sprintf("step %d, when the disk was full", step), s)
+				}
+				if r.IntN(8) == 0 {
+					if err := errors.Join(purge(s), purge(plain)); err != nil {
+						t.Fatal(err)
+					}
+				}
+				var changes []func(s tracking.Store) answer
+				var want []answer
+				verbs := r.IntN(3) > 0
+				for k := range 1 + r.IntN(8) {
+					var do func(s tracking.Store) answer
+					if verbs {
+						cs := change(10*step + k)
+						do = func(s tracking.Store) answer {
+							w, err := s.Commit(context.Background(), app, cs)
+							return answer{w, err}
+						}
+					} else {
+						b := h.fixes(r.IntN(2), r.IntN(5))
+						do = func(s tracking.Store) answer {
+							rec, err := s.RecordFixes(context.Background(), app, b)
+							return answer{rec, err}
+						}
+					}
+					changes, want = append(changes, do), append(want, do(plain))
+					for k := range tasks {
+						if is, err := plain.Task(t.Context(), app, tasks[k].ID); err == nil {
+							tasks[k].Key = is.Key
+						}
+					}
+				}
+				release := holdLock(t, s.Path())
+				before := len(g.since(0))
+				got := make([]answer, len(changes))
+				var all sync.WaitGroup
+				for k, do := range changes {
+					all.Go(func() { got[k] = do(s) })
+					waitFor(t, s, k+1)
+				}
+				release()
+				all.Wait()
+				for _, group := range g.since(before) {
+					busiest = max(busiest, len(group))
+				}
+				for k := range got {
+					if fmt.Sprint(got[k].err) != fmt.Sprint(want[k].err) {
+						t.Fatalf("step %d, change %d: error %v, want %v", step, k, got[k].err, want[k].err)
+					}
+					if d := cmp.Diff(want[k].value, got[k].value); d != "" {
+						t.Fatalf("step %d, change %d (-want +got):\n%s", step, k, d)
+					}
+				}
+				same(fmt.Sprintf("step %d", step), s)
+				if r.IntN(4) == 0 {
+					again := asKilled(t, s, opts)
+					same(fmt.Sprintf("step %d, after a kill", step), again)
+					closeStore(t, s)
+					s = again
+					indexed(t, s)
+				}
+			}
+			if busiest < 6 {
+				t.Errorf("no transaction is of more than %d changes", busiest)
+			}
+		})
+	}
 }

@@ -19,7 +19,8 @@ func holdLock(t testing.TB, path string) (release func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := conn.ExecContext(t.Context(), "BEGIN IMMEDIATE"); err != nil {
+	// The store may be looking after its log still.
+	if _, err := conn.ExecContext(t.Context(), "PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE"); err != nil {
 		t.Fatal(err)
 	}
 	return func() {
