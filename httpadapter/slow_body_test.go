@@ -4,12 +4,16 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/seed-8aba7b13/tracking"
+	"github.com/seed-8aba7b13/tracking/httpadapter"
 	"github.com/seed-8aba7b13/tracking/store/memory"
 )
 
@@ -104,4 +108,51 @@ func TestTokenThatDiesWhileTheBodyComes(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestTokenLookUps: a token is looked up once where the body came with its head, and again where it had
+// to be waited for.
+func TestTokenLookUps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &seeing{Store: memory.New()}
+		svc, err := tracking.New(store, &tracking.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer svc.Close(t.Context())
+		h, err := httpadapter.New(svc, &httpadapter.Options{Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv, err := svc.InviteDriver(t.Context(), tracking.NewInvite{DriverID: "ravi"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		joined, err := svc.Join(t.Context(), tracking.JoinRequest{Token: inv.Token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			wait time.Duration
+			want int
+		}{{0, 1}, {time.Millisecond, 2}, {time.Second, 2}} {
+			store.seen = make(chan struct{}, 10)
+			body := io.MultiReader(strings.NewReader(`{"fixes":`), waits(tt.wait), strings.NewReader(`[]}`))
+			r := httptest.NewRequest("POST", "/v1/driver/fixes", body)
+			r.Header.Set("Authorization", "Bearer "+joined.Token)
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != 200 || len(store.seen) != tt.want {
+				t.Errorf("a body that takes %v: %d after %d look-ups, want 200 after %d", tt.wait, w.Code,
+					len(store.seen), tt.want)
+			}
+		}
+	})
+}
+
+// waits is a part of a body that has nothing in it but takes its time.
+type waits time.Duration
+
+func (w waits) Read([]byte) (int, error) {
+	time.Sleep(time.Duration(w))
+	return 0, io.EOF
 }
