@@ -277,14 +277,10 @@ func (s *Store) Drivers(
 ) ([]tracking.Driver, bool, error) {
 	if f.Near != nil {
 		skip, more := f.Offset(), false
-		room := hitRooms.Get().(*[]nearby.Hit)
-		list, err := s.nearest(ctx, app, func(a *application) []nearby.Hit {
-			var hits []nearby.Hit
-			hits, more = a.near(f, skip, f.Limit, *room)
+		list, err := s.nearest(ctx, app, func(a *application, room []nearby.Hit) (hits []nearby.Hit) {
+			hits, more = a.near(f, skip, f.Limit, room)
 			return hits
 		})
-		clear(*room)
-		hitRooms.Put(room)
 		return list, more, err
 	}
 	a, err := s.read(ctx, app)
@@ -382,7 +378,7 @@ func (a *application) nearWith(f tracking.DriverFilter, skip, limit int) []nearb
 
 // Offers implements [tracking.DriverReader].
 func (s *Store) Offers(ctx context.Context, app tracking.AppID, o tracking.Offer) ([]tracking.Driver, error) {
-	return s.nearest(ctx, app, func(a *application) []nearby.Hit { return a.nearby.Offers(o, nil) })
+	return s.nearest(ctx, app, func(a *application, room []nearby.Hit) []nearby.Hit { return a.nearby.Offers(o, room) })
 }
 
 // patience is how often nearest looks again without keeping fixes from coming in.
@@ -391,14 +387,19 @@ const patience = 4
 // nearest reads the drivers that find returns. One may be elsewhere by the time the row is read,
 // and the distance would not fit the position; then it looks again.
 func (s *Store) nearest(
-	ctx context.Context, app tracking.AppID, find func(*application) []nearby.Hit,
+	ctx context.Context, app tracking.AppID, find func(a *application, room []nearby.Hit) []nearby.Hit,
 ) ([]tracking.Driver, error) {
+	room := hitRooms.Get().(*[]nearby.Hit)
+	defer func() {
+		clear(*room)
+		hitRooms.Put(room)
+	}()
 	for range patience {
 		a, err := s.read(ctx, app)
 		if a == nil || err != nil {
 			return nil, err
 		}
-		list, ok := a.readHits(find(a))
+		list, ok := a.readHits(find(a, *room))
 		a.mu.RUnlock()
 		if ok {
 			return list, nil
@@ -407,7 +408,7 @@ func (s *Store) nearest(
 	a := s.application(app)
 	a.mu.Lock() // they move too fast to be caught: let them stand still
 	defer a.mu.Unlock()
-	list, _ := a.readHits(find(a))
+	list, _ := a.readHits(find(a, *room))
 	return list, nil
 }
 

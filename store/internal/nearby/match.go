@@ -195,7 +195,7 @@ func (x *Index) matchTask(f *finding, w *waiter) {
 		At: tracking.LngLat{Lng: w.at[0], Lat: w.at[1]}, MaxOpen: f.query.MaxOpen, SeenSince: f.query.SeenSince,
 		Within: f.query.Within, Exclude: w.excluded, Requires: w.part.requires, Limit: 1,
 	}
-	q, ok := x.offers(o, nil)
+	q, ok := x.offers(o)
 	if !ok || len(x.answer(q)) == 0 {
 		return
 	}

@@ -301,7 +301,8 @@ func compare(t *testing.T, r *rand.Rand, x *nearby.Index, ref reference, at trac
 	for range []int{0, 1, 20}[r.IntN(3)] {
 		o.Exclude = append(o.Exclude, driverID(r.IntN(n)))
 	}
-	if diff := gocmp.Diff(ref.offers(o), x.Offers(o, nil)); diff != "" {
+	into := slices.Repeat([]nearby.Hit{{ID: "an earlier one"}}, r.IntN(5))
+	if diff := gocmp.Diff(ref.offers(o), x.Offers(o, into)); diff != "" {
 		t.Fatalf("Offers(%+v) of %d (-want +got):\n%s", o, n, diff)
 	}
 

@@ -71,20 +71,19 @@ func near(at tracking.LngLat, f Filter, offset, limit int) query {
 }
 
 // Offers lists the drivers that tracking.DriverReader.Offers promises, but for the rows: candidates
-// whose rows the store reads again. With keep, only drivers for whom it returns true count; see
-// [Index.Near].
-func (x *Index) Offers(o tracking.Offer, keep func(tracking.DriverID) bool) []Hit {
+// whose rows the store reads again. It may use the memory of into.
+func (x *Index) Offers(o tracking.Offer, into []Hit) []Hit {
 	x.rlock()
 	defer x.mu.RUnlock()
-	q, ok := x.offers(o, keep)
+	q, ok := x.offers(o)
 	if !ok {
 		return nil
 	}
-	return x.answer(q)
+	return x.answerInto(into, q)
 }
 
 // offers is the query for an offer; not ok when nobody can pass it. The lock is held.
-func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q query, ok bool) {
+func (x *Index) offers(o tracking.Offer) (q query, ok bool) {
 	q = query{at: o.At, first: limited, last: manyTasks, limit: o.Limit, within: o.Within, byLoad: true}
 	switch {
 	case o.Full:
@@ -93,7 +92,7 @@ func (x *Index) offers(o tracking.Offer, keep func(tracking.DriverID) bool) (q q
 		q.last = min(onOffer+o.MaxOpen-1, manyTasks)
 	}
 	q.tests = true
-	q.test = test{since: rows.Ceil(o.SeenSince), maxOpen: o.MaxOpen, excluded: o.Exclude, keep: keep}
+	q.test = test{since: rows.Ceil(o.SeenSince), maxOpen: o.MaxOpen, excluded: o.Exclude}
 	if len(q.excluded) > fewExcluded && !slices.IsSorted(q.excluded) { // as those of a task are
 		q.excluded = slices.Sorted(slices.Values(q.excluded))
 	}
