@@ -4260,7 +4260,9 @@ func (r *reservations) release(app AppID, d DriverID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	k := appDriver{app, d}
-	if r.count[k]--; r.count[k] <= 0 {
+	if left := r.count[k] - 1; left > 0 {
+		r.count[k] = left
+	} else {
 		delete(r.count, k)
 	}
 }
