@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/httpadapter/ingest"
@@ -49,7 +50,7 @@ func (h *Handler) ingest(r *request) (answer, error) {
 			Code: tracking.ErrInvalid, Message: "The body ended too early.", Err: errors.Join(errBodyBroken, err),
 		}
 	}
-	if r.ContentLength != 0 { // it may have been on its way for long
+	if r.ContentLength != 0 && time.Since(r.began) > atOnce { // the token may be dead by now
 		if app, d, err = h.phoneOf(r, token); err != nil {
 			return nil, err
 		}

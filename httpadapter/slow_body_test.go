@@ -136,14 +136,16 @@ func TestTokenLookUps(t *testing.T) {
 			wait time.Duration
 			want int
 		}{{0, 1}, {time.Millisecond, 2}, {time.Second, 2}} {
-			store.seen = make(chan struct{}, 10)
-			body := io.MultiReader(strings.NewReader(`{"fixes":`), waits(tt.wait), strings.NewReader(`[]}`))
-			r := httptest.NewRequest("POST", "/v1/driver/fixes", body)
-			r.Header.Set("Authorization", "Bearer "+joined.Token)
-			w := httptest.NewRecorder()
-			if h.ServeHTTP(w, r); w.Code != 200 || len(store.seen) != tt.want {
-				t.Errorf("a body that takes %v: %d after %d look-ups, want 200 after %d", tt.wait, w.Code,
-					len(store.seen), tt.want)
+			for _, target := range []string{"/v1/driver/fixes", "/ingest/" + joined.IngestToken} {
+				store.seen = make(chan struct{}, 10)
+				body := io.MultiReader(strings.NewReader(`{"fixes":`), waits(tt.wait), strings.NewReader(`[]}`))
+				r := httptest.NewRequest("POST", target, body)
+				r.Header.Set("Authorization", "Bearer "+joined.Token)
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != 200 || len(store.seen) != tt.want {
+					t.Errorf("%s with a body that takes %v: %d after %d look-ups, want 200 after %d",
+						strings.TrimSuffix(target, joined.IngestToken), tt.wait, w.Code, len(store.seen), tt.want)
+				}
 			}
 		}
 	})
