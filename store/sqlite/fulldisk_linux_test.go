@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 )
@@ -25,6 +26,23 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 	path := filepath.Join(dir, "tracking.db")
 	s := open(t, path, nil)
 	defer func() { closeStore(t, s) }()
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	for n := range 2 {
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	here := func() {
+		t.Helper()
+		if d, err := s.Driver(t.Context(), app, id); err != nil || !d.Position.Fix.Time.Equal(start.Add(time.Second)) {
+			t.Errorf("the driver is where he was at %v, error %v", d.Position.Fix.Time, err)
+		}
+	}
+	here()
+	if late, _ := s.Late(); late != 1 {
+		t.Errorf("%d drivers are late, want 1", late)
+	}
 	ballast := filepath.Join(dir, "ballast")
 	writeFile(t, ballast, make([]byte, 3<<20))
 
@@ -60,6 +78,7 @@ func TestFullDiskOfItsOwn(t *testing.T) {
 		t.Logf("Close: %v", err)
 	}
 	s = open(t, path, nil)
+	here()
 	for i := range acked {
 		if !there(t, s, i) {
 			t.Errorf("changeset %d is lost", i)

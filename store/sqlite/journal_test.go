@@ -142,3 +142,29 @@ func FuzzMoved(f *testing.F) {
 		}
 	})
 }
+
+// TestCorrect corrects rows by what is known of a driver whose row is behind: not by what is known of
+// another driver of that id, nor by what the row has already.
+func TestCorrect(t *testing.T) {
+	is := &driverState{fixesState: fixesState{place: placeOf(2, 10)}}
+	is.Seq, is.Position.Unread = 7, 1
+	var l late
+	l.publish(map[driverKey]*driverState{{1, "d"}: is})
+	for _, c := range []struct {
+		row       driverRow
+		corrected bool
+	}{
+		{driverRow{App: 1, ID: "d", Seq: 7, Place: placeOf(2, 9)}, true},
+		{driverRow{App: 1, ID: "d", Seq: 7, Place: placeOf(1, 99)}, true},
+		{driverRow{App: 1, ID: "d", Seq: 7, Place: placeOf(2, 10)}, false},
+		{driverRow{App: 1, ID: "d", Seq: 7, Place: placeOf(3, 0)}, false},
+		{driverRow{App: 1, ID: "d", Seq: 6, Place: placeOf(2, 9)}, false},
+		{driverRow{App: 2, ID: "d", Seq: 7, Place: placeOf(2, 9)}, false},
+		{driverRow{App: 1, ID: "e", Seq: 7, Place: placeOf(2, 9)}, false},
+	} {
+		var d tracking.Driver
+		if l.correct(&c.row, &d); (d.Position.Unread == 1) != c.corrected {
+			t.Errorf("driver %d of %q up to %d: corrected %v", c.row.Seq, c.row.ID, c.row.Place, !c.corrected)
+		}
+	}
+}
