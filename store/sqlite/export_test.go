@@ -278,3 +278,8 @@ func (s *Store) RefillIndex(between func()) error {
 	x.putLate(s)
 	return nil
 }
+
+// ReadCorrected runs a read of drivers' rows that may have to be done again.
+func (s *Store) ReadCorrected(ctx context.Context, f func(ctx context.Context) error) error {
+	return s.readDrivers(ctx, f)
+}

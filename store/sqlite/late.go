@@ -50,7 +50,7 @@ func (l *late) sweep() {
 	l.of = nil
 }
 
-// publish lets readers know of drivers whose rows may be behind; nil: he is deleted.
+// publish lets readers know of drivers whose rows may be behind.
 func (l *late) publish(of map[driverKey]*driverState) {
 	if len(of) == 0 {
 		return
@@ -60,13 +60,7 @@ func (l *late) publish(of map[driverKey]*driverState) {
 	if l.of == nil {
 		l.of = map[driverKey]*driverState{}
 	}
-	for k, d := range of {
-		if d != nil {
-			l.of[k] = d
-		} else {
-			delete(l.of, k)
-		}
-	}
+	maps.Copy(l.of, of)
 }
 
 // correct brings a driver whose row was read up to date.

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -764,5 +765,208 @@ func TestLateGroups(t *testing.T) {
 				t.Errorf("no transaction is of more than %d changes", busiest)
 			}
 		})
+	}
+}
+
+// TestLateReadersOfAnother reads all along while a driver is deleted and another one has his id: nobody is
+// seen with the fixes of who was before, nor with some of his own left out.
+func TestLateReadersOfAnother(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{ReadTimeout: time.Minute}.WithJournal(1000, 6))
+	defer closeStore(t, s)
+	indexed(t, s)
+	const id = tracking.DriverID("driver-0")
+	people := 25
+	if raceDetector {
+		people = 8
+	}
+	r := rand.New(rand.NewPCG(9, 9))
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer close(done)
+	// The fixes of the person n are n hours and some seconds behind the start, in a row.
+	person := func(f tracking.Fix) int { return int(f.Time.Sub(start) / time.Hour) }
+	row := func(list []tracking.Fix) error {
+		for i, f := range list {
+			if want := start.Add(time.Duration(person(list[0]))*time.Hour + time.Duration(i)*time.Second); !f.Time.Equal(want) {
+				return fmt.Errorf("fix %d of %d is of %v, want %v", i, len(list), f.Time, want)
+			}
+		}
+		return nil
+	}
+	fixes := func(newest bool) ([]tracking.Fix, error) {
+		var list []tracking.Fix
+		for f, err := range s.Fixes(t.Context(), app, id, tracking.FixRange{Newest: newest}) {
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, f)
+		}
+		if newest {
+			slices.Reverse(list)
+		}
+		return list, nil
+	}
+	for k, read := range []func() error{
+		func() error {
+			d, err := s.Driver(t.Context(), app, id)
+			if errors.Is(err, tracking.ErrNotFound) {
+				return nil
+			}
+			if err == nil && d.Position.Located() && fmt.Sprint(person(d.Position.Fix)) != d.Person {
+				err = fmt.Errorf("person %s is at the fix of %v", d.Person, d.Position.Fix.Time)
+			}
+			return err
+		},
+		func() error {
+			list, err := fixes(false)
+			return errors.Join(err, row(list))
+		},
+		func() error {
+			list, err := fixes(true)
+			return errors.Join(err, row(list))
+		},
+		func() error {
+			var is string
+			var list []tracking.Fix
+			for r, err := range s.Rows(t.Context(), tracking.RowQuery{Driver: id}) {
+				if err != nil {
+					return err
+				}
+				switch v := r.Value.(type) {
+				case tracking.DriverRow:
+					if is = v.Person; v.Position.Located() && fmt.Sprint(person(v.Position.Fix)) != is {
+						return fmt.Errorf("person %s is at the fix of %v", is, v.Position.Fix.Time)
+					}
+				case tracking.FixRow:
+					list = append(list, v.Fix)
+				}
+			}
+			if len(list) > 0 && fmt.Sprint(person(list[0])) != is {
+				return fmt.Errorf("person %s has the fix of %v", is, list[0].Time)
+			}
+			return row(list)
+		},
+	} {
+		all.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if err := read(); err != nil {
+					t.Errorf("reader %d: %v", k, err)
+					return
+				}
+			}
+		})
+	}
+	for n := range people {
+		var cs tracking.Changeset
+		if n > 0 {
+			d, err := s.Driver(t.Context(), app, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cs.DeleteDrivers = []tracking.Driver{d}
+		}
+		cs.Drivers = []tracking.Driver{{ID: id, Person: fmt.Sprint(n), Available: true, CreatedAt: start}}
+		from := start.Add(time.Duration(n) * time.Hour)
+		began := r.IntN(3) // fixes in the transaction that makes him
+		cs.Fixes = []tracking.FixBatch{drive(id, from, began)}
+		if _, err := s.Commit(t.Context(), app, &cs); err != nil {
+			t.Fatal(err)
+		}
+		for k := range r.IntN(90) {
+			if _, err := s.RecordFixes(t.Context(), app, drive(id, from.Add(time.Duration(began+k)*time.Second), 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// TestMostLate has fixes of more drivers than may be late: those of the others are in their rows.
+func TestMostLate(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{}.WithJournal(1<<20, 3))
+	defer closeStore(t, s)
+	ids := crew(t, s, 8)
+	indexed(t, s)
+	for n := range 3 {
+		for _, id := range ids {
+			if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if late, sweeps := s.Late(); late != 3 || sweeps != 0 {
+		t.Errorf("%d drivers are late after %d sweeps, want 3 and none", late, sweeps)
+	}
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var current int
+	newest := start.Add(2 * time.Second).UnixMilli()
+	if err := db.Get(&current, `SELECT count(*) FROM positions WHERE fix_time = ?`, newest); err != nil || current != 5 {
+		t.Errorf("%d rows have the newest fix, want 5, error %v", current, err)
+	}
+	if _, err := s.Purge(t.Context(), tracking.Before{Limit: 1}); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.Driver(t.Context(), app, ids[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: []tracking.Driver{d}}); err != nil {
+		t.Fatal(err)
+	}
+	if late, _ := s.Late(); late != 0 {
+		t.Errorf("%d drivers are late when their rows have followed, and one is edited", late)
+	}
+}
+
+// TestReadKeepsSweepsOff has all rows brought up to date in each read of them: after a few the next one is
+// kept off, so that a read ends.
+func TestReadKeepsSweepsOff(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	n := 0
+	fix := func() {
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
+			t.Error(err)
+		}
+		n++
+	}
+	fix()
+	swept := make(chan error, 1)
+	sweep := func() { _, err := s.Purge(t.Context(), tracking.Before{Limit: 1}); swept <- err }
+	reads := 0
+	err := s.ReadCorrected(t.Context(), func(context.Context) error {
+		reads++
+		fix()
+		go sweep()
+		if reads < 4 {
+			return <-swept
+		}
+		select {
+		case err := <-swept:
+			t.Fatalf("it is not kept off, error %v", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+		return nil
+	})
+	if err != nil || reads != 4 {
+		t.Errorf("error %v, after %d reads, want 4", err, reads)
+	}
+	select {
+	case err := <-swept:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("it is kept off for good")
 	}
 }
