@@ -791,7 +791,7 @@ func (s *Service) linkToken(ctx context.Context, subject Subject, generation int
 // is dead.
 func (s *Service) LinkToken(ctx context.Context, t Task) (token string, err error) {
 	defer s.observe(&ctx, "LinkToken").end(&err)
-	if token := s.links.token(s.app, t.Link.Hash); token != "" {
+	if token = s.links.token(s.app, t.Link.Hash); token != "" && ctx.Err() == nil {
 		return token, nil
 	}
 	err = s.op(ctx, "LinkToken", func(time.Time) (err error) {

@@ -2,6 +2,7 @@ package tracking_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -108,6 +109,13 @@ func TestLinkTokens(t *testing.T) {
 		}
 		if got := must(w.ForApp("another").LinkToken(w.ctx, task))(t); got != "" {
 			t.Errorf("%d: another application gets the token %q", i, got)
+		}
+	}
+	over, end := context.WithCancel(w.ctx)
+	end()
+	for _, task := range []tracking.Task{tasks[0], tasks[len(tasks)-1]} {
+		if _, err := w.LinkToken(over, task); !errors.Is(err, context.Canceled) {
+			t.Errorf("in a call that has ended: %v", err)
 		}
 	}
 }
