@@ -437,6 +437,10 @@ func TestLateIndex(t *testing.T) {
 	if err != nil || len(got) != 3 || got[0].ID != ids[2] || got[2].ID != ids[0] {
 		t.Errorf("the nearest are %v, error %v", got, err)
 	}
+	// A list looks at the rows again, and mends what the index says.
+	if hits := again.Index(app).Near(*near.Near, nearby.Filter{}, 0, 1, nil); len(hits) != 1 || hits[0].ID != ids[2] {
+		t.Errorf("the nearest in the index is %v", hits)
+	}
 	want, _, err := s.Drivers(t.Context(), app, near)
 	if d := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); err != nil || d != "" {
 		t.Errorf("error %v (-want +got):\n%s", err, d)
