@@ -206,6 +206,17 @@ func PackFixes(list []tracking.KeptFix) []byte { return pack(list) }
 
 // FixesInFile reads all fixes that a file has, by the number of the driver, in order of time.
 func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
+	_, changes, err := readJournal(context.Background(), db)
+	if err != nil {
+		return nil, err
+	}
+	return fixesInRows(db, changes)
+}
+
+// FixesInRows reads all fixes that rows have without the journal.
+func FixesInRows(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) { return fixesInRows(db, nil) }
+
+func fixesInRows(db *sqlx.DB, changes map[int64][]moved) (map[int64][]tracking.KeptFix, error) {
 	var list []struct {
 		Driver int64
 		Fixes  []byte
@@ -219,10 +230,6 @@ func FixesInFile(db *sqlx.DB) (map[int64][]tracking.KeptFix, error) {
 		Open   []byte
 	}
 	if err := db.Select(&open, `SELECT driver, place, open FROM positions`); err != nil {
-		return nil, err
-	}
-	_, changes, err := readJournal(context.Background(), db)
-	if err != nil {
 		return nil, err
 	}
 	all := map[int64][]tracking.KeptFix{}

@@ -407,6 +407,50 @@ func TestLateReaders(t *testing.T) {
 	}
 }
 
+// TestBlocksGoWithRows looks at the rows alone whenever a block may have been written: no fix that stands in
+// a block is still open in the row, though that is behind. So who reads blocks takes what was known of a
+// driver before for what it is.
+func TestBlocksGoWithRows(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind, blocks := 0, 0
+	for n := range 300 {
+		b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
+		if n%50 == 49 { // it comes late
+			b = drive(id, start.Add(time.Duration(n-40)*time.Second+time.Millisecond), 1)
+		}
+		b.Fixes[0].EventID = fmt.Sprint("an event of some length ", n)
+		if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := sqlite.FixesInRows(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := sqlite.FixesInFile(db)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for driver, list := range rows {
+			behind += len(all[driver]) - len(list)
+			for i := range max(len(list), 1) - 1 {
+				if !list[i].Time.Before(list[i+1].Time) {
+					t.Fatalf("a fix of %v is behind one of %v", list[i+1].Time, list[i].Time)
+				}
+			}
+		}
+	}
+	if err := db.Get(&blocks, `SELECT count(*) FROM fix_blocks`); err != nil || blocks < 5 || behind < 1000 {
+		t.Errorf("%d blocks, and rows that lack %d fixes in all, error %v", blocks, behind, err)
+	}
+}
+
 // TestLateIndex opens a store whose rows are behind: the nearest are those of the journal.
 func TestLateIndex(t *testing.T) {
 	s := openCopy(t, fastDir(t))
