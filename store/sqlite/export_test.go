@@ -290,3 +290,26 @@ func (s *Store) RefillIndex(between func()) error {
 func (s *Store) ReadCorrected(ctx context.Context, f func(ctx context.Context) error) error {
 	return s.readDrivers(ctx, f)
 }
+
+// AsOfBefore lets readers of a driver's fixes find what was known of him before his row was written: nothing,
+// up to the place that his row has.
+func (s *Store) AsOfBefore(app tracking.AppID, id tracking.DriverID) error {
+	n, _ := s.apps.Number(app)
+	var r driverRow
+	if err := s.get(context.Background(), &r, selectDriver, n, id); err != nil {
+		return err
+	}
+	d := &driverState{fixesState: fixesState{place: r.Place}}
+	d.Seq = r.Seq
+	s.late.publish(map[driverKey]*driverState{{n, id}: d})
+	return nil
+}
+
+// LatePlace is up to where of the journal readers know a driver whose row is behind.
+func (s *Store) LatePlace(app tracking.AppID, id tracking.DriverID) int64 {
+	n, _ := s.apps.Number(app)
+	if d := s.late.get(driverKey{n, id}); d != nil {
+		return int64(d.place)
+	}
+	return 0
+}

@@ -451,6 +451,63 @@ func TestBlocksGoWithRows(t *testing.T) {
 	}
 }
 
+// TestRowOfThePlace reads fixes with what was known of their driver just before his row was written, up to the
+// same place of the journal: what the row says counts.
+func TestRowOfThePlace(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	for n := range 2 { // the second writes blocks, and so the row
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Minute), 1+1000*n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := s.AsOfBefore(app, id); err != nil {
+		t.Fatal(err)
+	}
+	for _, newest := range []bool{false, true} {
+		list, err := s.KeptFixes(t.Context(), app, id, tracking.FixRange{Newest: newest, Limit: 2000})
+		if err != nil || len(list) != 1002 {
+			t.Errorf("newest first %v: %d fixes, want 1002, error %v", newest, len(list), err)
+		}
+	}
+}
+
+// TestPlaceOfAnother has a driver deleted and another one have his id, with fixes at once: to who knows of him
+// who was before, the new one's row is the newer.
+func TestPlaceOfAnother(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	for n := range 5 {
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := s.LatePlace(app, id)
+	d, err := s.Driver(t.Context(), app, id)
+	if err != nil || before == 0 {
+		t.Fatalf("he is known up to %d, error %v", before, err)
+	}
+	_, err = s.Commit(t.Context(), app, &tracking.Changeset{
+		DeleteDrivers: []tracking.Driver{d}, Drivers: []tracking.Driver{{ID: id, Available: true, CreatedAt: start}},
+		Fixes: []tracking.FixBatch{drive(id, start.Add(time.Hour), 1)},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := s.Reader()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var after int64
+	if err := db.Get(&after, `SELECT place FROM positions`); err != nil || after < before {
+		t.Errorf("the row has place %d, before there was %d, error %v", after, before, err)
+	}
+}
+
 // TestLateIndex opens a store whose rows are behind: the nearest are those of the journal.
 func TestLateIndex(t *testing.T) {
 	s := openCopy(t, fastDir(t))
