@@ -231,6 +231,16 @@ func TestErasedFixesAreInNoByte(t *testing.T) {
 						}
 					}
 				}
+				for n := 40; followed; n++ { // until there is nothing but older generations
+					if late, _ := s.Late(); late == 0 {
+						break
+					}
+					b := drive(ids[0], start.Add(time.Duration(n)*time.Second), 1)
+					b.Fixes[0].EventID = fmt.Sprint(canary, n)
+					if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
+						t.Fatal(err)
+					}
+				}
 				if _, sweeps := s.Late(); sweeps > 0 != followed {
 					t.Fatalf("rows have followed %d times", sweeps)
 				}
