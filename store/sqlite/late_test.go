@@ -459,7 +459,8 @@ func TestRowOfThePlace(t *testing.T) {
 	id := crew(t, s, 1)[0]
 	indexed(t, s)
 	for n := range 2 { // the second writes blocks, and so the row
-		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Minute), 1+1000*n)); err != nil {
+		b := drive(id, start.Add(time.Duration(n)*time.Minute), 1+1000*n)
+		if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -603,7 +604,10 @@ var damaged = []struct {
 	{"a chunk is newer than the first", func(c [][]byte) [][]byte { c[1][3] = 2; return c }},
 	{"an older one before the last", func(c [][]byte) [][]byte { c[0][3], c[2][3] = 2, 2; return c }},
 	{"there is no generation 0", func(c [][]byte) [][]byte { c[0][3], c[1][3], c[2][3] = 0, 0, 0; return c }},
-	{"a generation that no place can have", func(c [][]byte) [][]byte { c[0][0], c[1][0], c[2][0] = 0x80, 0x80, 0x80; return c }},
+	{"a generation that no place can have", func(c [][]byte) [][]byte {
+		c[0][0], c[1][0], c[2][0] = 0x80, 0x80, 0x80
+		return c
+	}},
 	{"no numbers", func(c [][]byte) [][]byte { copy(c[0][6:], bytes.Repeat([]byte{0xff}, 3994)); return c }},
 	{"it ends within a change", func(c [][]byte) [][]byte { c[2][5]--; return c }},
 	{"it ends behind a change", func(c [][]byte) [][]byte { c[2][5]++; return c }},
@@ -984,7 +988,8 @@ func TestLateReadersOfAnother(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range r.IntN(90) {
-			if _, err := s.RecordFixes(t.Context(), app, drive(id, from.Add(time.Duration(began+k)*time.Second), 1)); err != nil {
+			b := drive(id, from.Add(time.Duration(began+k)*time.Second), 1)
+			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
 				t.Fatal(err)
 			}
 		}
