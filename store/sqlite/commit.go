@@ -156,7 +156,7 @@ func (x *tx) apply(app int64, cs *tracking.Changeset) (w tracking.Written, err e
 		}
 	}
 	for _, b := range cs.Fixes {
-		_, err := x.record(app, rows.Batch(b))
+		_, err := x.record(app, rows.Batch(b), true)
 		if errors.Is(err, tracking.ErrNotFound) {
 			err = rows.VersionConflict(tracking.KindDriver, b.DriverID)
 		}

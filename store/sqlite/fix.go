@@ -59,7 +59,7 @@ func appendSeen(args []any, p tracking.Position) []any {
 }
 
 // record keeps a batch whose times are whole milliseconds.
-func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
+func (x *tx) record(app int64, b tracking.FixBatch, ofCommit bool) (tracking.Recorded, error) {
 	k := driverKey{app, b.DriverID}
 	old, err := x.driver(k)
 	if err != nil {
@@ -69,6 +69,7 @@ func (x *tx) record(app int64, b tracking.FixBatch) (tracking.Recorded, error) {
 		return tracking.Recorded{}, tracking.ErrNotFound
 	}
 	log := x.fixLog(app, old)
+	log.ofCommit = ofCommit
 	rec, err := b.Record(log, old.Driver)
 	if err != nil {
 		return tracking.Recorded{}, err
@@ -100,9 +101,10 @@ func (d *driverState) moves(next *driverState) (some, more bool) {
 }
 
 // keep notes what fixes have made of a driver. Where they have written blocks his row is written too:
-// readers of the blocks see by it which open fixes go with them.
+// readers of the blocks see by it which open fixes go with them. So it is where they are part of a
+// commit: they are seen at the moment at which its rows are.
 func (l *fixLog) keep(k driverKey, next *driverState) error {
-	if l.journals(k) && l.driver.placed && !l.wrote {
+	if l.driver.placed && !l.wrote && !l.ofCommit && l.journals(k) {
 		return l.recordPosition(k, l.driver, next)
 	}
 	return l.putPosition(k, l.driver, next)
@@ -186,7 +188,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 				return tracking.ErrNotFound
 			}
 		}
-		r, err = x.record(n, b)
+		r, err = x.record(n, b, false)
 		return err
 	}})
 	if err != nil {

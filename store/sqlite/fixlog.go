@@ -59,6 +59,8 @@ type fixLog struct {
 	open   []byte // what the driver's is to be; the bytes are never changed
 	end    packer // see driverState
 	wrote  bool   // blocks
+
+	ofCommit bool // the fixes come with other rows
 }
 
 var _ tracking.FixLog = (*fixLog)(nil)

@@ -275,13 +275,13 @@ func TestFlippedBits(t *testing.T) {
 					_ = x.purge(tracking.Before{Fixes: at, Limit: 1 + r.IntN(200)}, &p)
 				case 1:
 					batch.Latest = at
-					_, _ = x.record(n, batch)
+					_, _ = x.record(n, batch, true)
 				default:
 					batch.Fixes = []tracking.Fix{
 						{Time: at, LngLat: tracking.LngLat{Lng: 11, Lat: 48}},
 						{Time: at.Add(5 * time.Second), LngLat: tracking.LngLat{Lng: 11, Lat: 48}},
 					}
-					_, _ = x.record(n, batch)
+					_, _ = x.record(n, batch, true)
 				}
 			}
 			return errPacked

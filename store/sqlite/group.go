@@ -53,6 +53,9 @@ func (w *writer) commit() {
 	g := &group{began: time.Now()}
 	if err := w.transact(x, g); err != nil {
 		w.drivers.forget()
+		if x.tries { // perhaps the disk has room for less
+			w.sweepAt = w.journal.end + w.store.opts.maxJournal
+		}
 		w.compaction.due, w.compaction.asked = false, nil // who asked is told of the error
 		if stopsWriting(err) {
 			w.store.halt(err)

@@ -15,7 +15,7 @@ import (
 // behind: what comes of other drivers meanwhile is written into their rows.
 const (
 	maxJournal = 2 << 20 // bytes
-	maxLate    = 4096    // drivers
+	maxLate    = 1024    // drivers
 )
 
 // late is what readers need to know beside the rows: the drivers whose rows may be behind, as of the
@@ -130,7 +130,8 @@ func (x *tx) recordMoved(old, next *driverState) {
 // endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
 // transaction writes.
 func (x *tx) endLate() error {
-	long := x.journal.end+len(x.recorded) > x.store.opts.maxJournal
+	long := x.journal.end+len(x.recorded) > max(x.store.opts.maxJournal, x.sweepAt)
+	x.tries = long
 	switch {
 	case x.sweeps && len(x.store.late.of)+len(x.late) == 0 && (!x.wipesJournal || x.journal.empty()):
 		return nil
@@ -182,6 +183,7 @@ func (x *tx) commitLate() error {
 			d.written = d.place
 		}
 		l.sweep()
+		x.sweepAt = 0
 	}
 	x.writer.journal = x.journal
 	return nil

@@ -5,22 +5,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	codes "modernc.org/sqlite/lib"
 
 	"github.com/seed-8aba7b13/tracking"
-	"github.com/seed-8aba7b13/tracking/store/internal/nearby"
 	"github.com/seed-8aba7b13/tracking/store/sqlite"
 	"github.com/seed-8aba7b13/tracking/store/sqlite/internal/powervfs"
 )
@@ -301,295 +295,6 @@ func TestRefusedFixesLeaveNothing(t *testing.T) {
 	}
 }
 
-// TestLateReaders reads all along while fixes come and rows follow the journal: what was answered
-// before a read began is in it, and of fixes none is missing or there twice.
-func TestLateReaders(t *testing.T) {
-	opts := sqlite.Options{ReadTimeout: time.Minute}.WithJournal(400, 6)
-	s := open(t, filepath.Join(fastDir(t), "tracking.db"), opts)
-	defer closeStore(t, s)
-	const drivers = 8
-	rounds := 300
-	if raceDetector {
-		rounds = 120
-	}
-	ids := crew(t, s, drivers)
-	indexed(t, s)
-	var told [drivers]atomic.Int64 // the last second that was answered
-	var writing, reading sync.WaitGroup
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	for i, id := range ids {
-		writing.Go(func() {
-			for n := range rounds {
-				if _, err := s.RecordFixes(ctx, app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
-					t.Error(err)
-					return
-				}
-				told[i].Store(int64(n))
-			}
-		})
-	}
-	since := func(d tracking.Driver) int64 { return int64(d.Position.Fix.Time.Sub(start) / time.Second) }
-	readers := []func(i int) (int64, error){
-		func(i int) (int64, error) {
-			d, err := s.Driver(ctx, app, ids[i])
-			return since(d), err
-		},
-		func(i int) (int64, error) {
-			list, _, err := s.Drivers(ctx, app, tracking.DriverFilter{Page: tracking.Page{Limit: 2 * drivers}})
-			for _, d := range list {
-				if d.ID == ids[i] {
-					return since(d), err
-				}
-			}
-			return -1, err
-		},
-		func(i int) (n int64, err error) {
-			for f, err := range s.Fixes(ctx, app, ids[i], tracking.FixRange{}) {
-				if err != nil {
-					return 0, err
-				}
-				if !f.Time.Equal(start.Add(time.Duration(n) * time.Second)) {
-					return 0, fmt.Errorf("fix %d of %s is of %v", n, ids[i], f.Time)
-				}
-				n++
-			}
-			return n - 1, nil
-		},
-		func(i int) (newest int64, err error) {
-			newest = -1
-			next := int64(-1)
-			for f, err := range s.Fixes(ctx, app, ids[i], tracking.FixRange{Newest: true, Limit: 50}) {
-				if err != nil {
-					return 0, err
-				}
-				at := int64(f.Time.Sub(start) / time.Second)
-				if newest < 0 {
-					newest = at
-				} else if at != next {
-					return 0, fmt.Errorf("before fix %d of %s is %d", next+1, ids[i], at)
-				}
-				next = at - 1
-			}
-			return newest, nil
-		},
-		func(i int) (n int64, err error) {
-			n = -1
-			for r, err := range s.Rows(ctx, tracking.RowQuery{Kinds: []tracking.RowKind{tracking.RowFix}, Driver: ids[i]}) {
-				if err != nil {
-					return 0, err
-				}
-				n++
-				if at := r.Value.(tracking.FixRow).Time; !at.Equal(start.Add(time.Duration(n) * time.Second)) {
-					return 0, fmt.Errorf("row %d of %s is of %v", n, ids[i], at)
-				}
-			}
-			return n, nil
-		},
-	}
-	done := make(chan struct{})
-	for k, read := range readers {
-		reading.Go(func() {
-			for n := 0; ; n++ {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				i := n % drivers
-				least := told[i].Load()
-				if got, err := read(i); err != nil || least > 0 && got < least {
-					t.Errorf("reader %d: %d was answered, and %d is read, error %v", k, least, got, err)
-					return
-				}
-			}
-		})
-	}
-	writing.Wait()
-	close(done)
-	reading.Wait()
-	if _, sweeps := s.Late(); sweeps < 10 {
-		t.Errorf("all rows have followed %d times", sweeps)
-	}
-}
-
-// TestBlocksGoWithRows looks at the rows alone whenever a block may have been written: no fix that stands in
-// a block is still open in the row, though that is behind. So who reads blocks takes what was known of a
-// driver before for what it is.
-func TestBlocksGoWithRows(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	id := crew(t, s, 1)[0]
-	indexed(t, s)
-	db, err := s.Reader()
-	if err != nil {
-		t.Fatal(err)
-	}
-	behind, blocks := 0, 0
-	for n := range 300 {
-		b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
-		if n%50 == 49 { // it comes late
-			b = drive(id, start.Add(time.Duration(n-40)*time.Second+time.Millisecond), 1)
-		}
-		b.Fixes[0].EventID = fmt.Sprint("an event of some length ", n)
-		if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-			t.Fatal(err)
-		}
-		rows, err := sqlite.FixesInRows(db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		all, err := sqlite.FixesInFile(db)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for driver, list := range rows {
-			behind += len(all[driver]) - len(list)
-			for i := range max(len(list), 1) - 1 {
-				if !list[i].Time.Before(list[i+1].Time) {
-					t.Fatalf("a fix of %v is behind one of %v", list[i+1].Time, list[i].Time)
-				}
-			}
-		}
-	}
-	if err := db.Get(&blocks, `SELECT count(*) FROM fix_blocks`); err != nil || blocks < 5 || behind < 1000 {
-		t.Errorf("%d blocks, and rows that lack %d fixes in all, error %v", blocks, behind, err)
-	}
-}
-
-// TestRowOfThePlace reads fixes with what was known of their driver just before his row was written, up to the
-// same place of the journal: what the row says counts.
-func TestRowOfThePlace(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	id := crew(t, s, 1)[0]
-	indexed(t, s)
-	for n := range 2 { // the second writes blocks, and so the row
-		b := drive(id, start.Add(time.Duration(n)*time.Minute), 1+1000*n)
-		if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := s.AsOfBefore(app, id); err != nil {
-		t.Fatal(err)
-	}
-	for _, newest := range []bool{false, true} {
-		list, err := s.KeptFixes(t.Context(), app, id, tracking.FixRange{Newest: newest, Limit: 2000})
-		if err != nil || len(list) != 1002 {
-			t.Errorf("newest first %v: %d fixes, want 1002, error %v", newest, len(list), err)
-		}
-	}
-}
-
-// TestPlaceOfAnother has a driver deleted and another one have his id, with fixes at once: to who knows of him
-// who was before, the new one's row is the newer.
-func TestPlaceOfAnother(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	id := crew(t, s, 1)[0]
-	indexed(t, s)
-	for n := range 5 {
-		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	before := s.LatePlace(app, id)
-	d, err := s.Driver(t.Context(), app, id)
-	if err != nil || before == 0 {
-		t.Fatalf("he is known up to %d, error %v", before, err)
-	}
-	_, err = s.Commit(t.Context(), app, &tracking.Changeset{
-		DeleteDrivers: []tracking.Driver{d}, Drivers: []tracking.Driver{{ID: id, Available: true, CreatedAt: start}},
-		Fixes: []tracking.FixBatch{drive(id, start.Add(time.Hour), 1)},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db, err := s.Reader()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var after int64
-	if err := db.Get(&after, `SELECT place FROM positions`); err != nil || after < before {
-		t.Errorf("the row has place %d, before there was %d, error %v", after, before, err)
-	}
-}
-
-// TestLateIndex opens a store whose rows are behind: the nearest are those of the journal.
-func TestLateIndex(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	ids := crew(t, s, 3)
-	indexed(t, s)
-	at := func(lat float64, after time.Duration) tracking.FixBatch {
-		return tracking.FixBatch{SeenAt: start.Add(after), Fixes: []tracking.Fix{{
-			LngLat: tracking.LngLat{Lng: 80.27, Lat: lat}, Time: start.Add(after),
-		}}}
-	}
-	for n, id := range ids {
-		for k, lat := range []float64{13, 13.5 + float64(n)/10} {
-			b := at(lat, time.Duration(k)*24*time.Hour)
-			b.DriverID = id
-			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	again := asKilled(t, s, nil)
-	defer closeStore(t, again)
-	if late, _ := again.Late(); late != len(ids) {
-		t.Fatalf("%d drivers are late, want %d", late, len(ids))
-	}
-	near := tracking.DriverFilter{Near: &tracking.LngLat{Lng: 80.27, Lat: 13.7}, Page: tracking.Page{Limit: 3}}
-	got, _, err := again.Drivers(t.Context(), app, near)
-	if err != nil || len(got) != 3 || got[0].ID != ids[2] || got[2].ID != ids[0] {
-		t.Errorf("the nearest are %v, error %v", got, err)
-	}
-	// A list looks at the rows again, and mends what the index says.
-	if hits := again.Index(app).Near(*near.Near, nearby.Filter{}, 0, 1, nil); len(hits) != 1 || hits[0].ID != ids[2] {
-		t.Errorf("the nearest in the index is %v", hits)
-	}
-	want, _, err := s.Drivers(t.Context(), app, near)
-	if d := cmp.Diff(want, got, cmpopts.EquateApproxTime(0)); err != nil || d != "" {
-		t.Errorf("error %v (-want +got):\n%s", err, d)
-	}
-}
-
-// TestSweepWhileIndexFills has all rows brought up to date when the index has read them as they were and
-// is not through: the nearest are as of the journal.
-func TestSweepWhileIndexFills(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	ids := crew(t, s, 2)
-	indexed(t, s)
-	for i, id := range ids {
-		for k, lat := range []float64{13 + float64(i), 14 - float64(i)} { // they change places
-			at := start.Add(time.Duration(k) * 24 * time.Hour)
-			b := tracking.FixBatch{DriverID: id, SeenAt: at, Fixes: []tracking.Fix{{
-				LngLat: tracking.LngLat{Lng: 80.27, Lat: lat}, Time: at,
-			}}}
-			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if late, _ := s.Late(); late != len(ids) {
-		t.Fatalf("%d drivers are late, want %d", late, len(ids))
-	}
-	err := s.RefillIndex(func() {
-		if _, err := s.Purge(t.Context(), tracking.Before{Limit: 1}); err != nil {
-			t.Fatal(err)
-		}
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := s.Index(app).Near(tracking.LngLat{Lng: 80.27, Lat: 14}, nearby.Filter{}, 0, 1, nil)
-	if len(got) != 1 || got[0].ID != ids[0] {
-		t.Errorf("the nearest is %v, want %s", got, ids[0])
-	}
-}
-
 // damaged are journals that nobody has written, made of one of three chunks of generation 1.
 var damaged = []struct {
 	what string
@@ -617,93 +322,6 @@ var damaged = []struct {
 	{"no numbers", func(c [][]byte) [][]byte { copy(c[0][6:], bytes.Repeat([]byte{0xff}, 3994)); return c }},
 	{"it ends within a change", func(c [][]byte) [][]byte { c[2][5]--; return c }},
 	{"it ends behind a change", func(c [][]byte) [][]byte { c[2][5]++; return c }},
-}
-
-// TestDamagedJournal opens files whose journal nobody has written: they are refused in a sentence.
-func TestDamagedJournal(t *testing.T) {
-	s := openCopy(t, fastDir(t))
-	defer closeStore(t, s)
-	ids := crew(t, s, 20)
-	indexed(t, s)
-	for n := range 15 {
-		for _, id := range ids {
-			b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
-			if n == 0 {
-				b.Fixes[0].EventID = strings.Repeat("e", 100)
-			}
-			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	dir := fastDir(t)
-	path := filepath.Join(dir, filepath.Base(s.Path()))
-	change := func(do func(chunks [][]byte) [][]byte, statement string) {
-		t.Helper()
-		if err := emptyDir(dir); err != nil {
-			t.Fatal(err)
-		}
-		copyFiles(t, dir, filepath.Dir(s.Path()))
-		db := raw(t, path)
-		defer db.Close()
-		var chunks [][]byte
-		if err := db.Select(&chunks, `SELECT packed FROM recorded ORDER BY n`); err != nil || len(chunks) != 3 {
-			t.Fatalf("there are %d chunks, want 3, error %v", len(chunks), err)
-		}
-		db.MustExec(`DELETE FROM recorded`)
-		for n, c := range do(chunks) {
-			if c != nil {
-				db.MustExec(`INSERT INTO recorded VALUES (?, ?)`, n, c)
-			}
-		}
-		if statement != "" {
-			db.MustExec(statement)
-		}
-	}
-	refused := func(what string) {
-		t.Helper()
-		got, err := sqlite.Open(path, nil)
-		if err == nil {
-			closeStore(t, got)
-		}
-		var refused *sqlite.OpenError
-		if !errors.As(err, &refused) || !errors.Is(err, sqlite.ErrDamaged) || refused.Advice == "" {
-			t.Errorf("%s: got error %v, want ErrDamaged", what, err)
-		}
-	}
-	for _, d := range damaged {
-		change(d.do, "")
-		refused(d.what)
-	}
-	as := func(c [][]byte) [][]byte { return c }
-	change(as, `UPDATE positions SET place = 1 << 40`)
-	refused("a row that has more than the journal")
-	change(as, `UPDATE positions SET open = NULL`)
-	refused("a row that has less than what stays of it")
-	r := rand.New(rand.NewPCG(5, 6))
-	opened := 0
-	for range 40 {
-		var made string
-		change(func(c [][]byte) [][]byte {
-			n, at := r.IntN(len(c)), r.IntN(4000-10)
-			for i := range 1 + r.IntN(10) {
-				c[n][at+i] = byte(r.Uint32())
-			}
-			made = fmt.Sprintf("chunk %d, other bytes at %d", n, at)
-			return c
-		}, "")
-		got, err := sqlite.Open(path, &sqlite.Options{Logger: slog.New(slog.DiscardHandler)})
-		switch {
-		case err == nil:
-			opened++
-			for range got.Rows(t.Context(), tracking.RowQuery{}) { // an error is none of the journal's
-			}
-			closeStore(t, got)
-		case !errors.Is(err, sqlite.ErrDamaged):
-			t.Errorf("%s: got error %v, want ErrDamaged", made, err)
-		}
-	}
-	t.Logf("of 40 with other bytes %d are opened", opened)
 }
 
 // TestLateGroups plays histories of which several changes are of one transaction: commits that are refused
@@ -883,125 +501,6 @@ func TestLateGroups(t *testing.T) {
 	}
 }
 
-// TestLateReadersOfAnother reads all along while a driver is deleted and another one has his id: nobody is
-// seen with the fixes of who was before, nor with some of his own left out.
-func TestLateReadersOfAnother(t *testing.T) {
-	s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{ReadTimeout: time.Minute}.WithJournal(1000, 6))
-	defer closeStore(t, s)
-	indexed(t, s)
-	const id = tracking.DriverID("driver-0")
-	people := 25
-	if raceDetector {
-		people = 8
-	}
-	r := rand.New(rand.NewPCG(9, 9))
-	done := make(chan struct{})
-	var all sync.WaitGroup
-	defer all.Wait()
-	defer close(done)
-	// The fixes of the person n are n hours and some seconds behind the start, in a row.
-	person := func(f tracking.Fix) int { return int(f.Time.Sub(start) / time.Hour) }
-	row := func(list []tracking.Fix) error {
-		for i, f := range list {
-			if want := start.Add(time.Duration(person(list[0]))*time.Hour + time.Duration(i)*time.Second); !f.Time.Equal(want) {
-				return fmt.Errorf("fix %d of %d is of %v, want %v", i, len(list), f.Time, want)
-			}
-		}
-		return nil
-	}
-	fixes := func(newest bool) ([]tracking.Fix, error) {
-		var list []tracking.Fix
-		for f, err := range s.Fixes(t.Context(), app, id, tracking.FixRange{Newest: newest}) {
-			if err != nil {
-				return nil, err
-			}
-			list = append(list, f)
-		}
-		if newest {
-			slices.Reverse(list)
-		}
-		return list, nil
-	}
-	for k, read := range []func() error{
-		func() error {
-			d, err := s.Driver(t.Context(), app, id)
-			if errors.Is(err, tracking.ErrNotFound) {
-				return nil
-			}
-			if err == nil && d.Position.Located() && fmt.Sprint(person(d.Position.Fix)) != d.Person {
-				err = fmt.Errorf("person %s is at the fix of %v", d.Person, d.Position.Fix.Time)
-			}
-			return err
-		},
-		func() error {
-			list, err := fixes(false)
-			return errors.Join(err, row(list))
-		},
-		func() error {
-			list, err := fixes(true)
-			return errors.Join(err, row(list))
-		},
-		func() error {
-			var is string
-			var list []tracking.Fix
-			for r, err := range s.Rows(t.Context(), tracking.RowQuery{Driver: id}) {
-				if err != nil {
-					return err
-				}
-				switch v := r.Value.(type) {
-				case tracking.DriverRow:
-					if is = v.Person; v.Position.Located() && fmt.Sprint(person(v.Position.Fix)) != is {
-						return fmt.Errorf("person %s is at the fix of %v", is, v.Position.Fix.Time)
-					}
-				case tracking.FixRow:
-					list = append(list, v.Fix)
-				}
-			}
-			if len(list) > 0 && fmt.Sprint(person(list[0])) != is {
-				return fmt.Errorf("person %s has the fix of %v", is, list[0].Time)
-			}
-			return row(list)
-		},
-	} {
-		all.Go(func() {
-			for {
-				select {
-				case <-done:
-					return
-				default:
-				}
-				if err := read(); err != nil {
-					t.Errorf("reader %d: %v", k, err)
-					return
-				}
-			}
-		})
-	}
-	for n := range people {
-		var cs tracking.Changeset
-		if n > 0 {
-			d, err := s.Driver(t.Context(), app, id)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cs.DeleteDrivers = []tracking.Driver{d}
-		}
-		cs.Drivers = []tracking.Driver{{ID: id, Person: fmt.Sprint(n), Available: true, CreatedAt: start}}
-		from := start.Add(time.Duration(n) * time.Hour)
-		began := r.IntN(3) // fixes in the transaction that makes him
-		cs.Fixes = []tracking.FixBatch{drive(id, from, began)}
-		if _, err := s.Commit(t.Context(), app, &cs); err != nil {
-			t.Fatal(err)
-		}
-		for k := range r.IntN(90) {
-			b := drive(id, from.Add(time.Duration(began+k)*time.Second), 1)
-			if _, err := s.RecordFixes(t.Context(), app, b); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-}
-
 // TestMostLate has fixes of more drivers than may be late: those of the others are in their rows.
 func TestMostLate(t *testing.T) {
 	s := open(t, filepath.Join(fastDir(t), "tracking.db"), sqlite.Options{}.WithJournal(1<<20, 3))
@@ -1042,47 +541,32 @@ func TestMostLate(t *testing.T) {
 	}
 }
 
-// TestReadKeepsSweepsOff has all rows brought up to date in each read of them: after a few the next one is
-// kept off, so that a read ends.
-func TestReadKeepsSweepsOff(t *testing.T) {
+// TestFixesOfCommits records a fix by itself and with a commit: the one is in the journal, the other in
+// the driver's row, which is seen with the other rows.
+func TestFixesOfCommits(t *testing.T) {
 	s := openCopy(t, fastDir(t))
 	defer closeStore(t, s)
 	id := crew(t, s, 1)[0]
 	indexed(t, s)
-	n := 0
-	fix := func() {
-		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Second), 1)); err != nil {
-			t.Error(err)
+	db := raw(t, s.Path())
+	is := func(want time.Duration) {
+		t.Helper()
+		var at int64
+		if err := db.Get(&at, `SELECT fix_time FROM positions`); err != nil || at != start.Add(want).UnixMilli() {
+			t.Errorf("the row is as of %d, want %v after the start, error %v", at, want, err)
 		}
-		n++
 	}
-	fix()
-	swept := make(chan error, 1)
-	sweep := func() { _, err := s.Purge(t.Context(), tracking.Before{Limit: 1}); swept <- err }
-	reads := 0
-	err := s.ReadCorrected(t.Context(), func(context.Context) error {
-		reads++
-		fix()
-		go sweep()
-		if reads < 4 {
-			return <-swept
+	for n, ofCommit := range []bool{false, false, true, false} {
+		b := drive(id, start.Add(time.Duration(n)*time.Second), 1)
+		var err error
+		if ofCommit {
+			_, err = s.Commit(t.Context(), app, &tracking.Changeset{Fixes: []tracking.FixBatch{b}})
+		} else {
+			_, err = s.RecordFixes(t.Context(), app, b)
 		}
-		select {
-		case err := <-swept:
-			t.Fatalf("it is not kept off, error %v", err)
-		case <-time.After(100 * time.Millisecond):
-		}
-		return nil
-	})
-	if err != nil || reads != 4 {
-		t.Errorf("error %v, after %d reads, want 4", err, reads)
-	}
-	select {
-	case err := <-swept:
 		if err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("it is kept off for good")
+		is([]time.Duration{0, 0, 2 * time.Second, 2 * time.Second}[n])
 	}
 }

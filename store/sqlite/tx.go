@@ -15,22 +15,23 @@ import (
 type tx struct {
 	*writer
 	newApps map[tracking.AppID]int64
-	touched map[driverKey]struct{}                 // drivers whose entry in the index may change
-	mine    []mine                                 // of these, the current job's
-	waiting []wait                                 // tasks that began or ended to wait, or wait for something else
-	terms   []termsChange                          // what tasks are found by, to be written at the end
-	earlier struct{ waiting, terms, recorded int } // of these, and of recorded, those of the jobs before
-	myApps  []tracking.AppID                       // given a number by the current job
-	dirty   bool                                   // the current job has written something
-	sharing []int                                  // jobs of the group that share a savepoint, each locked
+	touched map[driverKey]struct{}       // drivers whose entry in the index may change
+	mine    []mine                       // of these, the current job's
+	waiting []wait                       // tasks that began or ended to wait, or wait for something else
+	terms   []termsChange                // what tasks are found by, to be written at the end
+	earlier struct{ waiting, terms int } // of these, those of the jobs before
+	myApps  []tracking.AppID             // given a number by the current job
+	dirty   bool                         // the current job has written something
+	sharing []int                        // jobs of the group that share a savepoint, each locked
 
 	sharesUntil int // rows of the group; then the savepoint is shared no more
 
 	journal      journal
-	recorded     []byte                     // what goes into it at the end
+	recorded     []byte                     // what goes into it at the end, of jobs that are never undone
 	late         map[driverKey]*driverState // drivers whose rows may be behind it, as the transaction leaves them
 	sweeps       bool                       // all rows are to be brought up to date at the end
 	wipesJournal bool                       // and nothing is to be left of the journal
+	tries        bool                       // to bring them up to date as the journal is long
 	swept        []*driverState             // those whose rows were brought up to date; nil: none had to be
 
 	lastMarks struct { // as read last; of no application: not known
@@ -61,7 +62,7 @@ func (x *tx) runJob(j *job) (err error, fatal bool) {
 // begins notes what undo brings back.
 func (x *tx) begins() {
 	x.mine, x.myApps, x.dirty = x.mine[:0], x.myApps[:0], false
-	x.earlier.waiting, x.earlier.terms, x.earlier.recorded = len(x.waiting), len(x.terms), len(x.recorded)
+	x.earlier.waiting, x.earlier.terms = len(x.waiting), len(x.terms)
 }
 
 // runShared runs one job under a savepoint that it shares with those that were run so before it, as for
@@ -168,7 +169,7 @@ func (x *tx) undo() error {
 			delete(x.late, m.driverKey)
 		}
 	}
-	x.mine, x.recorded = x.mine[:0], x.recorded[:x.earlier.recorded]
+	x.mine = x.mine[:0]
 	x.waiting, x.terms = x.waiting[:x.earlier.waiting], x.terms[:x.earlier.terms]
 	x.lastMarks.app = 0
 	for _, app := range x.myApps {

@@ -29,6 +29,7 @@ type writer struct {
 	inserts     map[uint64]string // of new tasks, by what they have; see insertTask
 	drivers     driverCache
 	journal     journal
+	sweepAt     int   // no sooner are rows brought up to date as the journal is long; see commit
 	lastPlace   int64 // no task has a greater one; 0: not known yet
 	groups      int   // since the size of the log was looked at
 	logAtLast   int   // pages in the log when it was last tried to be emptied in vain
