@@ -324,7 +324,7 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 	if err := x.exec(insertErased, old.Seq); err != nil {
 		return err
 	}
-	x.sweeps, x.wipesJournal = true, true // nothing of his fixes is to be left there
+	x.sweeps = true // nothing of his fixes is to be left there
 	x.setDriver(k, nil)
 	return nil
 }

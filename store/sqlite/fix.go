@@ -119,7 +119,8 @@ func (x *tx) recordPosition(k driverKey, old, next *driverState) error {
 		}
 	}
 	if some, _ := old.moves(next); some {
-		x.recordMoved(old, next)
+		x.dirty, x.recorded = true, appendMoved(x.recorded, old, next)
+		next.place = x.here()
 	}
 	x.setDriver(k, next)
 	return nil

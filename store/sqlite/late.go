@@ -120,20 +120,13 @@ func (x *tx) journals(k driverKey) bool {
 	return s.index.ready.Load() && (len(s.late.of)+len(x.late) < s.opts.maxLate || x.lateDriver(k) != nil)
 }
 
-// recordMoved puts what makes next of a driver into the journal.
-func (x *tx) recordMoved(old, next *driverState) {
-	x.dirty = true
-	x.recorded = appendMoved(x.recorded, old, next)
-	next.place = x.here()
-}
-
 // endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
 // transaction writes.
 func (x *tx) endLate() error {
 	long := x.journal.end+len(x.recorded) > max(x.store.opts.maxJournal, x.sweepAt)
 	x.tries = long
 	switch {
-	case x.sweeps && len(x.store.late.of)+len(x.late) == 0 && (!x.wipesJournal || x.journal.empty()):
+	case x.sweeps && len(x.store.late.of)+len(x.late) == 0 && x.journal.empty():
 		return nil
 	case !long && !x.sweeps:
 		return x.journal.append(x, x.recorded)
@@ -162,7 +155,7 @@ func (x *tx) endLate() error {
 		}
 	}
 	x.swept = list
-	return x.journal.restart(x, x.wipesJournal)
+	return x.journal.restart(x, x.sweeps)
 }
 
 // commitLate commits the transaction, and lets readers know what it has made of the rows that are behind.
@@ -195,7 +188,7 @@ func (w *writer) sweepLast() {
 	if len(w.store.late.of) == 0 && w.journal.empty() || w.store.health.Load() != nil {
 		return
 	}
-	x := &tx{writer: w, journal: w.journal, sweeps: true, wipesJournal: true}
+	x := &tx{writer: w, journal: w.journal, sweeps: true}
 	if err := w.transact(x, &group{}); err != nil {
 		w.store.opts.Logger.Warn("sqlite: the rows of positions are behind the journal until the store is opened again",
 			"path", w.store.path, "err", err)

@@ -107,18 +107,22 @@ func (h *history) fixes(i, n int) tracking.FixBatch {
 	return b
 }
 
+// histories is how many are played, fewer under the race detector.
+func histories(raced int) int {
+	switch {
+	case raceDetector:
+		return raced
+	case long():
+		return 60
+	}
+	return 6
+}
+
 // TestLateRows plays histories of fixes, edits, hirings, deletions and purges on a store whose rows
 // follow the journal seldom, and on one that lives in memory and has no journal. Both answer the same
 // all along, and so does what is opened after a kill.
 func TestLateRows(t *testing.T) {
-	histories := 6
-	if raceDetector {
-		histories = 2
-	}
-	if long() && !raceDetector {
-		histories = 60
-	}
-	for n := range histories {
+	for n := range histories(2) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(n), 7))
@@ -329,14 +333,7 @@ var damaged = []struct {
 // applied again, and fixes of one driver in a row. What is kept is what a store without a journal has that
 // was given one after another.
 func TestLateGroups(t *testing.T) {
-	histories := 6
-	if raceDetector {
-		histories = 1
-	}
-	if long() && !raceDetector {
-		histories = 60
-	}
-	for n := range histories {
+	for n := range histories(1) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
 			r := rand.New(rand.NewPCG(uint64(n), 8))

@@ -22,7 +22,7 @@ func (s *Store) Purge(ctx context.Context, b tracking.Before) (p tracking.Purged
 		x.erased = x.erased || p.Total() > 0
 		x.wipes = x.erased && p.Total() < b.Limit
 		if err == nil && p.Total() < b.Limit {
-			x.sweeps, x.wipesJournal = true, true
+			x.sweeps = true
 			err = x.compactDue()
 		}
 		return err

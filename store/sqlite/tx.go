@@ -26,13 +26,12 @@ type tx struct {
 
 	sharesUntil int // rows of the group; then the savepoint is shared no more
 
-	journal      journal
-	recorded     []byte                     // what goes into it at the end, of jobs that are never undone
-	late         map[driverKey]*driverState // drivers whose rows may be behind it, as the transaction leaves them
-	sweeps       bool                       // all rows are to be brought up to date at the end
-	wipesJournal bool                       // and nothing is to be left of the journal
-	tries        bool                       // to bring them up to date as the journal is long
-	swept        []*driverState             // those whose rows were brought up to date; nil: none had to be
+	journal  journal
+	recorded []byte                     // what goes into it at the end, of jobs that are never undone
+	late     map[driverKey]*driverState // drivers whose rows may be behind it, as the transaction leaves them
+	sweeps   bool                       // all rows are to be brought up to date, and the journal wiped
+	tries    bool                       // to bring them up to date as the journal is long
+	swept    []*driverState             // those whose rows were brought up to date; nil: none had to be
 
 	lastMarks struct { // as read last; of no application: not known
 		app int64
