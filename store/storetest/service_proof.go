@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -54,9 +55,11 @@ func underWay(t testing.TB, svc *tracking.Service, proof ...tracking.ProofKind) 
 func wrongPINsAreCounted(t testing.TB, s tracking.Store) {
 	svcs := several(t, s, 4, tracking.Options{})
 	task, d := underWay(t, svcs[0], tracking.ProofPIN)
-	wrong := func(n int) tracking.Secret {
-		return tracking.Secret(fmt.Sprintf("%04d", (number(string(task.PIN))+1+n)%10_000))
+	pin, err := strconv.Atoi(string(task.PIN))
+	if err != nil {
+		t.Fatal(err)
 	}
+	wrong := func(n int) tracking.Secret { return tracking.Secret(fmt.Sprintf("%04d", (pin+1+n)%10_000)) }
 	try := func(i int, pin tracking.Secret) error {
 		_, err := svcs[i%len(svcs)].FinishTask(t.Context(), d, task.ID, tracking.Completion{PIN: pin}, tracking.Step{})
 		if errors.Is(err, tracking.ErrConflict) {
@@ -90,11 +93,6 @@ func wrongPINsAreCounted(t testing.TB, s tracking.Store) {
 	if err := Invariants(t.Context(), s, -1, here); err != nil {
 		t.Error(err)
 	}
-}
-
-func number(digits string) (n int) {
-	fmt.Sscan(digits, &n)
-	return n
 }
 
 // countedFiles counts what is kept, and lets calls fail.
