@@ -238,6 +238,9 @@ func newStatements(b *testing.B) *grouper {
 	}
 	closeStore(b, s)
 	conn := bareConn(b, path)
+	if _, err := conn.ExecContext(context.Background(), "PRAGMA secure_delete = FAST"); err != nil { // as the store does
+		b.Fatal(err)
+	}
 	begin, commit := prepare(b, conn, "BEGIN IMMEDIATE"), prepare(b, conn, "COMMIT")
 	task, subject, event := prepare(b, conn, bareTask), prepare(b, conn, bareSubject), prepare(b, conn, bareEvent)
 	terms := prepare(b, conn, bareTerms)

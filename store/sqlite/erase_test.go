@@ -2,10 +2,12 @@ package sqlite_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -204,6 +206,67 @@ func TestErasedIsInNoByte(t *testing.T) {
 	if left := found(); len(left) > 0 {
 		t.Errorf("after it was closed: %q", left)
 	}
+}
+
+// TestMergesOverwriteWhereTermsAreDeleted has FTS5 merge its first 16 segments with a commit that only adds
+// a task, and with one that replaces what a task is found by. The first leaves the pages of the segments
+// as they were, which is fewer writes; the second none of them.
+func TestMergesOverwriteWhereTermsAreDeleted(t *testing.T) {
+	for _, replaces := range []bool{false, true} {
+		t.Run(fmt.Sprintf("replaces %v", replaces), func(t *testing.T) {
+			path := filepath.Join(fastDir(t), "tracking.db")
+			s := open(t, path, nil)
+			for n := range 16 {
+				var cs tracking.Changeset
+				for i := range 60 {
+					cs.Tasks = append(cs.Tasks, created(60*n+i).Tasks...)
+				}
+				if replaces && n == 15 {
+					task, err := s.Task(t.Context(), app, created(3).Tasks[0].ID)
+					if err != nil {
+						t.Fatal(err)
+					}
+					task.Drop.Address = "1 Second Avenue"
+					cs.Tasks = append(cs.Tasks, task)
+				}
+				if _, err := s.Commit(t.Context(), app, &cs); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if how, err := s.Overwrites(t.Context()); how != 1 || err != nil {
+				t.Errorf("what is deleted next: secure_delete is %d, error %v", how, err)
+			}
+			closeStore(t, s)
+			free := freePages(t, path)
+			if len(free) < 10 {
+				t.Fatalf("%d pages are free, so that nothing is shown", len(free))
+			}
+			kept := slices.ContainsFunc(free, func(page []byte) bool { return len(bytes.Trim(page, "\x00")) > 0 })
+			if kept == replaces {
+				t.Errorf("there is something in free pages: %v", kept)
+			}
+		})
+	}
+}
+
+// freePages are the leaves of the list of free pages of a file that nobody has open.
+func freePages(t testing.TB, path string) (list [][]byte) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(at int) int { return int(binary.BigEndian.Uint32(data[at:])) }
+	const size = 4096
+	for trunk := number(32); trunk != 0; {
+		at := (trunk - 1) * size
+		for i := range number(at + 4) {
+			from := (number(at+8+4*i) - 1) * size
+			list = append(list, data[from:from+size])
+		}
+		trunk = number(at)
+	}
+	return list
 }
 
 // TestErasedFixesAreInNoByte has fixes in chunks of the journal, of this generation and of older ones, and

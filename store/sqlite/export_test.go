@@ -195,6 +195,12 @@ func (s *Store) Index(app tracking.AppID) *nearby.Index {
 	return s.index.of(n)
 }
 
+// Overwrites is what the writer's connection does with what is deleted: 1 where it overwrites all of it.
+func (s *Store) Overwrites(ctx context.Context) (how int, err error) {
+	err = s.write(ctx, change{lane: verbs, apply: func(x *tx) error { return x.get(&how, "PRAGMA secure_delete") }})
+	return how, err
+}
+
 // Terms is what the table of terms is told of a task of application number 1.
 func Terms(t *tracking.Task) string { return terms(1, t) }
 

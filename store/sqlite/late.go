@@ -162,14 +162,14 @@ func (x *tx) endLate() error {
 func (x *tx) commitLate() error {
 	l := &x.store.late
 	if x.swept == nil {
-		if err := x.exec("COMMIT"); err != nil {
+		if err := x.commitTerms(); err != nil {
 			return err
 		}
 		l.publish(x.late)
 	} else {
 		l.sweeping.Lock()
 		defer l.sweeping.Unlock()
-		if err := x.exec("COMMIT"); err != nil {
+		if err := x.commitTerms(); err != nil {
 			return err
 		}
 		for _, d := range x.swept {

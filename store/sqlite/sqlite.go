@@ -73,18 +73,19 @@
 // [tracking.Service.Run] runs, or until Close; while somebody reads from the log, until a later one.
 //
 // Where SQLite moves rows from one page to another, it leaves pieces of them in the unused part of
-// a page. So the file remembers that something was erased (a contact, a task, a driver, a proof),
-// and the store writes it anew by [Store.Compact] as soon as a purge leaves nothing to do:
-// then no byte is left in the file or its log, and a [Store.Backup] after the erasure has none in
-// any case. Reads go on meanwhile, and changes wait: a tenth of a second in a small file, 10
-// seconds in one of 500 MB. Therefore it is done for a thousandth of the time at most, which is
-// once a minute in a small file, every two or three hours in one of 500 MB, and once a day in a
-// large one, sooner after the store was opened. Set Options.CompactOnRequest and call Compact
-// yourself, at night perhaps, if that is too much. It fails where the disk has no room for it, or
-// somebody else holds a lock on the file, and is then tried again an hour later; a process that is
-// killed meanwhile, or closes the store, leaves it to the next. A file that an older version has
-// written is written anew once after its upgrade, by the first purge: of a large file choose the
-// time for that, as all changes wait.
+// a page, and where the index of words is merged, pages that are free have words of tasks as they
+// were until they are used again. So the file remembers that something was erased (a contact, a
+// task, a driver, a proof), and the store writes it anew by [Store.Compact] as soon as a purge
+// leaves nothing to do: then no byte is left in the file or its log, and a [Store.Backup] after the
+// erasure has none in any case. Reads go on meanwhile, and changes wait: a tenth of a second in a
+// small file, 10 seconds in one of 500 MB. Therefore it is done for a thousandth of the time at
+// most, which is once a minute in a small file, every two or three hours in one of 500 MB, and once
+// a day in a large one, sooner after the store was opened. Set Options.CompactOnRequest and call
+// Compact yourself, at night perhaps, if that is too much. It fails where the disk has no room for
+// it, or somebody else holds a lock on the file, and is then tried again an hour later; a process
+// that is killed meanwhile, or closes the store, leaves it to the next. A file that an older
+// version has written is written anew once after its upgrade, by the first purge: of a large file
+// choose the time for that, as all changes wait.
 //
 // What an update has replaced, and what goes by its age alone (Options.KeepFixes, KeepEvents), is no
 // reason to write the file anew; pieces of it go when it is next done. It is done
