@@ -718,7 +718,9 @@ func TestDrawnGrowsAtItsEnd(t *testing.T) {
 // distance does.
 func TestNoFarther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		small := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-1e-6, 1e-6), rapid.Float64Range(-1, 1))
+		// The square of what is smaller still has few digits, or none.
+		squared := func(x float64) bool { return x == 0 || math.Abs(x) > 1e-100 }
+		small := rapid.OneOf(rapid.Just(0.0), rapid.Float64Range(-1e-6, 1e-6), rapid.Float64Range(-1, 1)).Filter(squared)
 		lng := rapid.OneOf(rapid.Float64Range(-180, 180), rapid.SampledFrom([]float64{-180, -179.9999999, 0, 180}))
 		lat := rapid.OneOf(rapid.Float64Range(-89, 89), rapid.SampledFrom([]float64{-89, 0, 89}))
 		a := LngLat{lng.Draw(t, "lng"), lat.Draw(t, "lat")}

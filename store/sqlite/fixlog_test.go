@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -225,7 +226,11 @@ func TestFixLog(t *testing.T) {
 // nothing ends the program.
 func TestFlippedBits(t *testing.T) {
 	base := fromMillis(1710057600000)
-	for seed := range 200 {
+	seeds := 10
+	if os.Getenv("TRACKING_LONG") == "1" {
+		seeds = 200
+	}
+	for seed := range seeds {
 		r := rand.New(rand.NewPCG(uint64(seed), 3))
 		s, err := Open(Memory, &Options{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
