@@ -835,7 +835,7 @@ func (s *Service) recent(ctx context.Context, d Driver) (list recents, err error
 	from := FixRange{Person: d.Person, From: d.Position.Fix.Time.Add(-recentFor)}
 	for f, err := range s.store.Fixes(ctx, s.app, d.ID, from) {
 		if err != nil {
-			return nil, err
+			return recents{}, err
 		}
 		list = list.with(f)
 	}

@@ -1478,6 +1478,7 @@ func (s *Service) Tracking(ctx context.Context, token string) (_ Tracking, err e
 		v, _, err = s.tracking(ctx, token, now)
 		return err
 	})
+	v.Path = slices.Clone(v.Path)
 	return v, err
 }
 
@@ -1541,7 +1542,9 @@ func (s *Service) Follow(ctx context.Context, token string) iter.Seq2[Tracking, 
 
 			// Tell what has changed, and wait for more.
 			if last == nil || !reflect.DeepEqual(*last, v) {
-				if !yield(v, nil) {
+				told := v
+				told.Path = slices.Clone(v.Path) // the path is remembered, and whoever is told may change it
+				if !yield(told, nil) {
 					return
 				}
 				last = &v
@@ -2617,38 +2620,42 @@ func legTime(a, b LngLat, speed float64) time.Duration {
 }
 
 // recents are where a driver was by his good fixes of the last minutes, one a second at most.
-type recents []recentFix
+type recents struct {
+	fixes []recentFix
+	at    LngLat // of the last one
+}
 
+// recentFix is kept small: there are some hundred of each driver under way.
 type recentFix struct {
-	at     LngLat
-	time   time.Time
+	ms     int64   // its time, Unix
 	driven float64 // metres, from the first of the list as it once began
 }
 
 // with adds the next fix.
 func (r recents) with(f Fix) recents {
-	next := recentFix{at: f.LngLat, time: f.Time}
-	if n := len(r); n > 0 {
-		last := r[n-1]
-		if f.Time.Sub(last.time) < time.Second {
+	next := recentFix{ms: f.Time.UnixMilli()}
+	if n := len(r.fixes); n > 0 {
+		last := r.fixes[n-1]
+		if next.ms-last.ms < time.Second.Milliseconds() {
 			return r
 		}
-		next.driven = last.driven + Distance(last.at, f.LngLat)
+		next.driven = last.driven + Distance(r.at, f.LngLat)
 	}
-	for len(r) > 0 && f.Time.Sub(r[0].time) > recentFor {
-		r = r[1:]
+	first := 0
+	for first < len(r.fixes) && next.ms-r.fixes[first].ms > recentFor.Milliseconds() {
+		first++
 	}
-	return append(r, next)
+	return recents{append(r.fixes[first:], next), f.LngLat}
 }
 
 // speed is how fast the driver is in m/s: 25 km/h, which the own speed of the last minutes makes
 // faster or slower, by half once it has been seen for 10 minutes.
 func (r recents) speed() float64 {
-	if len(r) == 0 {
+	if len(r.fixes) == 0 {
 		return citySpeed
 	}
-	first, last := r[0], r[len(r)-1]
-	seen := last.time.Sub(first.time)
+	first, last := r.fixes[0], r.fixes[len(r.fixes)-1]
+	seen := time.Duration(last.ms-first.ms) * time.Millisecond
 	if seen < time.Minute {
 		return citySpeed
 	}
@@ -3102,20 +3109,20 @@ func (s *Service) driven(ctx context.Context, trip Trip, pos Position, shown, no
 		d = drivenPath{read: now, rewrites: pos.Rewrites, shown: shown, through: trip.StartedAt.Add(-time.Millisecond)}
 	}
 	from := d.through.Add(time.Millisecond)
-	line := d.line
-	line.outline.kept, line.tail = slices.Clip(line.outline.kept), slices.Clip(line.tail) // others have them too
-	recent := slices.Clone(d.recent)
+	own := false // others have the line and the speed too, until there is something new of them
 	for f, err := range s.store.Fixes(ctx, s.app, trip.DriverID, FixRange{Person: trip.Person, From: from}) {
 		if err != nil {
 			return drivenPath{}, err
 		}
-		if !f.Time.Before(shown) {
-			line.add(f.LngLat)
+		if !own {
+			d.line, d.recent.fixes, own = d.line.copy(), withRoom(d.recent.fixes), true
 		}
-		recent = recent.with(f)
+		if !f.Time.Before(shown) {
+			d.line.add(f.LngLat)
+		}
+		d.recent = d.recent.with(f)
 		d.through = f.Time
 	}
-	d.line, d.recent = line, recent
 	s.paths.mu.Lock()
 	defer s.paths.mu.Unlock()
 	s.paths.of[key] = d
@@ -3126,34 +3133,41 @@ func (s *Service) driven(ctx context.Context, trip Trip, pos Position, shown, no
 	return d, nil
 }
 
+// withRoom is a copy with room for a few more. To append to what has none would leave room for a third
+// more, in all that is remembered.
+func withRoom[T any](list []T) []T { return append(make([]T, 0, len(list)+4), list...) }
+
 // drawn is a path as links show it: of at most pathLimit points, and the next one is only added to
 // those before, so that who has them needs no more than that. When there is no room left, all of it
 // gives way to its outline, and what comes after is whole again. It is a function of the path
 // alone: whoever reads that anew has the same.
 type drawn struct {
 	outline outline  // of the whole path
-	base    []LngLat // the outline as it was when it was last taken over
-	tail    []LngLat // the points after it
+	line    []LngLat // the outline as it was when it was last taken over, and the points after it
+}
+
+func (d drawn) copy() drawn {
+	d.outline.kept, d.line = withRoom(d.outline.kept), withRoom(d.line)
+	return d
 }
 
 // add takes in the next point of the path.
 func (d *drawn) add(p LngLat) {
 	d.outline.add(p)
-	n := len(d.tail)
-	if n > 0 && d.tail[n-1] == p || n == 0 && len(d.base) > 0 && d.base[len(d.base)-1] == p {
+	if n := len(d.line); n > 0 && d.line[n-1] == p {
 		return
 	}
-	if d.tail = append(d.tail, p); len(d.base)+len(d.tail) > pathLimit {
-		d.base, d.tail = d.outline.points(), nil
+	if d.line = append(d.line, p); len(d.line) > pathLimit {
+		d.line = d.outline.points()
 	}
 }
 
-// points are the line, for the caller to keep.
+// points are the line, which is remembered: it is not to be changed.
 func (d *drawn) points() []LngLat {
-	if len(d.base)+len(d.tail) == 0 {
+	if len(d.line) == 0 {
 		return nil
 	}
-	return slices.Concat(d.base, d.tail)
+	return slices.Clip(d.line)
 }
 
 // outline is a line of fewer than outlineLimit points that follows one of any number, point by

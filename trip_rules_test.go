@@ -52,7 +52,7 @@ func taxiTrips(t *testing.T) (trips []taxiTrip) {
 func TestEstimateOnTaxiTrips(t *testing.T) {
 	var off []float64
 	for _, trip := range taxiTrips(t) {
-		took := estimate([]LngLat{trip.from, trip.to}, nil, 0).Seconds()
+		took := estimate([]LngLat{trip.from, trip.to}, recents{}, 0).Seconds()
 		off = append(off, math.Abs(took-trip.seconds)/trip.seconds)
 	}
 	slices.Sort(off)
@@ -82,7 +82,7 @@ func TestEstimateOnTaxiRoutes(t *testing.T) {
 			})
 			seconds += trip.seconds + stop.Seconds()
 		}
-		off = append(off, math.Abs(estimate(points, nil, stop).Seconds()-seconds)/seconds)
+		off = append(off, math.Abs(estimate(points, recents{}, stop).Seconds()-seconds)/seconds)
 	}
 	slices.Sort(off)
 	if median := off[len(off)/2]; len(off) != 113 || median > 0.275 {
@@ -102,11 +102,11 @@ func TestEstimateHeedsSpeed(t *testing.T) {
 		}
 		return list
 	}
-	none, fast, slow := estimate(way, nil, 0), estimate(way, drive(20), 0), estimate(way, drive(1), 0)
+	none, fast, slow := estimate(way, recents{}, 0), estimate(way, drive(20), 0), estimate(way, drive(1), 0)
 	if !(fast < none && none < slow) {
 		t.Errorf("fast %v, unknown %v, slow %v", fast, none, slow)
 	}
-	if more := estimate([]LngLat{way[0], {10.05, 50.02}, way[1]}, nil, time.Hour); more <= none+legStart+time.Hour {
+	if more := estimate([]LngLat{way[0], {10.05, 50.02}, way[1]}, recents{}, time.Hour); more <= none+legStart+time.Hour {
 		t.Errorf("with a stop between %v, without %v", more, none)
 	}
 }
@@ -126,8 +126,8 @@ func TestRecentSpeed(t *testing.T) {
 			t.Errorf("after %d s the speed is %.3f m/s, want %.3f", s, list.speed(), w)
 		}
 	}
-	if len(list) != 601 {
-		t.Errorf("%d fixes are kept", len(list))
+	if len(list.fixes) != 601 {
+		t.Errorf("%d fixes are kept", len(list.fixes))
 	}
 }
 

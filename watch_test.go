@@ -3,6 +3,8 @@ package tracking_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -144,4 +146,41 @@ func TestWatcherWakesWhatRuns(t *testing.T) {
 			t.Errorf("%d events were delivered within %v", got, took)
 		}
 	})
+}
+
+// Whoever is told of a path may change it: nobody else sees that, whether he asks or follows.
+func TestPathBelongsToWhoIsTold(t *testing.T) {
+	now := time.Date(2024, 3, 10, 9, 0, 0, 0, time.UTC)
+	svc := must(tracking.New(memory.New(), &tracking.Options{Now: func() time.Time { return now }}))(t)
+	ctx := t.Context()
+	must(svc.SaveDriver(ctx, tracking.DriverUpdate{ID: "d"}))(t)
+	trip := must(svc.StartTrip(ctx, "d", "T", tracking.Step{}))(t)
+	link := must(svc.TripLink(ctx, trip.ID))(t)
+	var driven []tracking.LngLat
+	drive := func() {
+		t.Helper()
+		now = now.Add(10 * time.Second)
+		at := tracking.LngLat{Lng: 11, Lat: 48 + float64(len(driven))/1000}
+		driven = append(driven, at)
+		must(svc.RecordFixes(ctx, "d", []tracking.Fix{{LngLat: at, Time: now}}))(t)
+	}
+	drive()
+	drive()
+	next, stop := iter.Pull2(svc.Follow(ctx, link))
+	defer stop()
+	for range 3 {
+		v, err, _ := next()
+		if err != nil || !slices.Equal(v.Path, driven) {
+			t.Fatalf("who follows is told of %v, error %v, want %v", v.Path, err, driven)
+		}
+		clear(v.Path)
+		for range 2 {
+			v := must(svc.Tracking(ctx, link))(t)
+			if !slices.Equal(v.Path, driven) {
+				t.Fatalf("who asks is told of %v, want %v", v.Path, driven)
+			}
+			clear(v.Path)
+		}
+		drive()
+	}
 }
