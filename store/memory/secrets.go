@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"slices"
 	"sync"
 	"time"
@@ -27,9 +29,20 @@ type secrets struct {
 
 // hashes are the rows that hashes belong to, in parts with a lock each: commits of different
 // applications meet only in one of them, for a moment.
-type hashes[ID comparable] [64]struct {
+type hashes[ID comparable] [16]hashesPart[ID]
+
+// hashesPart keeps what a map would, in lists: to put a new hash into a map of Go's takes half as long again.
+type hashesPart[ID comparable] struct {
 	mu   sync.RWMutex
-	rows map[tracking.Hash]owner[ID]
+	by   lists // by codeOfHash, of numbers in rows
+	rows slab[hashRow[ID]]
+}
+
+// hashRow is a hash and whose it is.
+type hashRow[ID comparable] struct {
+	owner[ID]
+	hash tracking.Hash
+	no   uint32
 }
 
 // owner is a row that a secret belongs to.
@@ -38,12 +51,29 @@ type owner[ID comparable] struct {
 	id  ID
 }
 
+// codeOfHash is what a hash is found by. It is not of the bytes that choose its part.
+func codeOfHash(h tracking.Hash) uint64 { return binary.LittleEndian.Uint64(h[8:]) & codeBits }
+
+func (x *hashes[ID]) part(h tracking.Hash) *hashesPart[ID] { return &x[int(h[0])%len(x)] }
+
+// row is a hash's, nil if it is nobody's.
+func (p *hashesPart[ID]) row(h tracking.Hash) *hashRow[ID] {
+	return find(&p.by, codeOfHash(h), func(no uint32) *hashRow[ID] {
+		if r := p.rows.at(no); r.hash == h {
+			return r
+		}
+		return nil
+	})
+}
+
 func (x *hashes[ID]) find(h tracking.Hash) (o owner[ID], ok bool) {
-	part := &x[int(h[0])%len(x)]
+	part := x.part(h)
 	part.mu.RLock()
 	defer part.mu.RUnlock()
-	o, ok = part.rows[h]
-	return o, ok
+	if r := part.row(h); r != nil {
+		return r.owner, true
+	}
+	return o, false
 }
 
 // move notes that a row's hash has changed from old to now; either may be zero.
@@ -54,24 +84,30 @@ func (x *hashes[ID]) move(o owner[ID], old, now tracking.Hash) {
 	if !old.IsZero() {
 		x.drop(o, old)
 	}
-	if !now.IsZero() {
-		part := &x[int(now[0])%len(x)]
-		part.mu.Lock()
-		defer part.mu.Unlock()
-		if part.rows == nil {
-			part.rows = make(map[tracking.Hash]owner[ID])
-		}
-		part.rows[now] = o
+	if now.IsZero() {
+		return
 	}
+	part := x.part(now)
+	part.mu.Lock()
+	defer part.mu.Unlock()
+	r := part.row(now)
+	if r == nil {
+		no := part.rows.put(hashRow[ID]{})
+		part.by.insert(codeOfHash(now), no, cmp.Compare[uint32])
+		r = part.rows.at(no)
+		r.hash, r.no = now, no
+	}
+	r.owner = o
 }
 
 // drop forgets a hash of o's, unless it has gone to another row.
 func (x *hashes[ID]) drop(o owner[ID], h tracking.Hash) {
-	part := &x[int(h[0])%len(x)]
+	part := x.part(h)
 	part.mu.Lock()
 	defer part.mu.Unlock()
-	if part.rows[h] == o {
-		delete(part.rows, h)
+	if r := part.row(h); r != nil && r.owner == o {
+		part.by.remove(codeOfHash(h), r.no, cmp.Compare[uint32])
+		part.rows.drop(r.no)
 	}
 }
 

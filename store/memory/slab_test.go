@@ -67,6 +67,37 @@ func TestSameCode(t *testing.T) {
 	}
 }
 
+// Two secrets may have the same code: each finds its own row, which keeps its number for the next one.
+func TestHashesOfOneCode(t *testing.T) {
+	var x hashes[string]
+	one, two := owner[string]{id: "one"}, owner[string]{id: "two"}
+	first, second := tracking.Hash{31: 1}, tracking.Hash{31: 2}
+	x.move(one, tracking.Hash{}, first)
+	x.move(two, tracking.Hash{}, second)
+	holds := func(when string, want map[tracking.Hash]string) {
+		t.Helper()
+		for _, h := range []tracking.Hash{first, second, {31: 3}} {
+			if o, ok := x.find(h); o.id != want[h] || ok != (want[h] != "") {
+				t.Errorf("%s: the hash %d is that of %q, want %q", when, h[31], o.id, want[h])
+			}
+		}
+	}
+	holds("of two", map[tracking.Hash]string{first: "one", second: "two"})
+	x.drop(two, first)
+	holds("dropped by another", map[tracking.Hash]string{first: "one", second: "two"})
+	x.move(two, second, first)
+	holds("given to another", map[tracking.Hash]string{first: "two"})
+	x.move(one, first, second)
+	holds("once the former has let go", map[tracking.Hash]string{first: "two", second: "one"})
+	for range 100 {
+		x.move(one, second, tracking.Hash{})
+		x.move(one, tracking.Hash{}, second)
+	}
+	if used := x.part(first).rows.used; used != 2 {
+		t.Errorf("two hashes have taken %d rows", used)
+	}
+}
+
 // Of drivers whose ids have the same code each finds his own row.
 func TestDriversOfOneCode(t *testing.T) {
 	a := newApplication("a", new(rowLocks))
