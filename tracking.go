@@ -2394,6 +2394,9 @@ func (c *change) named(ctx context.Context, id DriverID) (Driver, error) {
 func (c *change) means(id DriverID, person string) bool {
 	first, asked := c.known[id]
 	if !asked {
+		if c.known == nil { // most name none
+			c.known = map[DriverID]string{}
+		}
 		c.known[id] = person
 	}
 	return !asked || first == person
@@ -2427,20 +2430,22 @@ func (s *Service) change(ctx context.Context, v verb, attempt func(c *change) er
 		}
 		defer release()
 	}
-	known := map[DriverID]string{}
-	return s.op(ctx, v.name, func(now time.Time) error { return s.attempt(ctx, v, now, known, attempt, kept...) })
+	var known map[DriverID]string
+	return s.op(ctx, v.name, func(now time.Time) error { return s.attempt(ctx, v, now, &known, attempt, kept...) })
 }
 
-// attempt is one attempt at a verb. A *ConflictError says that somebody else was faster.
-func (s *Service) attempt(ctx context.Context, v verb, now time.Time, known map[DriverID]string,
+// attempt is one attempt at a verb, with what those before it have known. A *ConflictError says that
+// somebody else was faster.
+func (s *Service) attempt(ctx context.Context, v verb, now time.Time, known *map[DriverID]string,
 	attempt func(c *change) error, kept ...func(c *change)) error {
 	c := changes.Get().(*change)
-	c.Service, c.now, c.actor, c.known = s, now, cmp.Or(v.actor, s.actor), known
+	c.Service, c.now, c.actor, c.known = s, now, cmp.Or(v.actor, s.actor), *known
 	if v.driver != "" {
 		c.actor = driverActor(v.driver)
 	}
 	done := false
 	defer func() {
+		*known = c.known
 		for _, f := range c.after {
 			f()
 		}
@@ -2542,15 +2547,22 @@ func (s *Service) commit(ctx context.Context, cs *Changeset) error {
 		return err
 	}
 	cs.given(written)
-	s.then(func() {
-		s.runner.needed(cs, s.now())
-		s.ways.forget(s.app, cs.Tasks)
-		if back {
-			signal(s.waiting)
-		}
-		s.announce(cs)
-	})
+	if s.tx == nil { // without a function, which would go to the heap
+		s.committed(cs, back)
+	} else {
+		s.tx.AfterCommit(func() { s.committed(cs, back) })
+	}
 	return nil
+}
+
+// committed tells of what is there for all; back says that a driver is silent no longer.
+func (s *Service) committed(cs *Changeset, back bool) {
+	s.runner.needed(cs, s.now())
+	s.ways.forget(s.app, cs.Tasks)
+	if back {
+		signal(s.waiting)
+	}
+	s.announce(cs)
 }
 
 // given puts into the rows what the store has given them.

@@ -205,8 +205,10 @@ func (h *Handler) base(r *request) string {
 		return h.ownBase()
 	}
 	u := url.URL{Scheme: "http", Host: r.Host}
-	if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && u.Host == "" { // HTTP/1.0
-		u.Host = local.String()
+	if u.Host == "" { // HTTP/1.0
+		if local, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
+			u.Host = local.String()
+		}
 	}
 	if r.TLS != nil {
 		u.Scheme = "https"
