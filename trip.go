@@ -1059,7 +1059,8 @@ func (s *Service) endDue(ctx context.Context, driver DriverID, now time.Time) er
 
 // endTripsDue commits what has become of trips that are due, within an attempt at something else.
 func (s *Service) endTripsDue(ctx context.Context, now time.Time, ids ...TripID) error {
-	return s.attempt(ctx, endDueTrips, now, new(map[DriverID]string), func(c *change) error { return c.putEndsDue(ctx, now, ids) })
+	ends := func(c *change) error { return c.putEndsDue(ctx, now, ids) }
+	return s.attempt(ctx, endDueTrips, now, new(map[DriverID]string), ends)
 }
 
 func tripIDs(due []Due) (ids []TripID) {
