@@ -104,7 +104,11 @@ type fixesState struct {
 	end     packer        // goes on behind open, where it has that: it need not be unpacked then
 	place   place         // up to where it has what stands in the journal
 	written place         // and up to where the row had it when it was read or written
+	late    bool          // it is among store.late, or will be once it is committed; the writer's alone
 }
+
+// behind reports whether the row lacks what stands in the journal.
+func (f *fixesState) behind() bool { return f.place > f.written }
 
 // driverToWrite is a driver's row as the writer reads it.
 type driverToWrite struct {
@@ -122,8 +126,8 @@ func (r *driverToWrite) state() (*driverState, error) {
 	}}, nil
 }
 
-// driverCache keeps the drivers that the writer has met, so that a fix costs no read. Only the
-// writer changes rows, so they are never out of date; what is not committed must be forgotten.
+// driverCache keeps the drivers that the writer has met, so that a fix costs no read; nil: deleted. Only
+// the writer changes rows, so they are never out of date; what is not committed must be forgotten.
 type driverCache struct {
 	known map[driverKey]*driverState
 }
@@ -132,14 +136,15 @@ type driverCache struct {
 // report.
 const maxDrivers = 1 << 15
 
-func (c *driverCache) drop(k driverKey) { delete(c.known, k) }
-func (c *driverCache) forget()          { clear(c.known) }
+func (c *driverCache) drop(k driverKey)                 { delete(c.known, k) }
+func (c *driverCache) forget()                          { clear(c.known) }
+func (c *driverCache) keep(k driverKey, d *driverState) { c.known[k] = d }
 
-func (c *driverCache) keep(k driverKey, d *driverState) {
+// begin makes room. Within a transaction nothing goes: what that has made of a driver is known here.
+func (c *driverCache) begin() {
 	if c.known == nil || len(c.known) >= maxDrivers {
 		c.known = map[driverKey]*driverState{}
 	}
-	c.known[k] = d
 }
 
 const (
@@ -155,7 +160,7 @@ func (x *tx) driver(k driverKey) (*driverState, error) {
 	if d, ok := x.drivers.known[k]; ok {
 		return d, nil
 	}
-	d := x.lateDriver(k)
+	d := x.store.late.get(k)
 	if d == nil {
 		var r driverToWrite
 		found, err := x.find(&r, selectDriverToWrite, k.app, k.id)
@@ -170,40 +175,20 @@ func (x *tx) driver(k driverKey) (*driverState, error) {
 	return d, nil
 }
 
-// setDriver notes what the transaction has made of a driver; nil: deleted.
-func (x *tx) setDriver(k driverKey, d *driverState) {
-	x.noteLate(k, d)
-	if d != nil {
-		x.drivers.keep(k, d)
-	} else {
-		x.drivers.drop(k)
-	}
-	x.touch(k)
+// driven is what a job has made of a driver; nil: he was not there, or is deleted.
+type driven struct {
+	key      driverKey
+	old, now *driverState
 }
 
-// touch notes that a driver's entry in the index may change.
-func (x *tx) touch(k driverKey) {
-	if x.touched == nil {
-		x.touched = map[driverKey]struct{}{}
+// setDriver notes what the transaction has made of a driver.
+func (x *tx) setDriver(k driverKey, old, now *driverState) {
+	if now != nil && now.behind() && !now.late {
+		now.late = true
+		x.newlyLate++
 	}
-	x.touched[k] = struct{}{}
-}
-
-// moves lists what the transaction changes in the index.
-func (x *tx) moves() ([]move, error) {
-	var list []move
-	for k := range x.touched {
-		d, err := x.driver(k)
-		if err != nil {
-			return nil, err
-		}
-		m := move{key: k}
-		if d != nil {
-			m.driver = &d.Driver
-		}
-		list = append(list, m)
-	}
-	return list, nil
+	x.drivers.keep(k, now)
+	x.driven = append(x.driven, driven{k, old, now})
 }
 
 const (
@@ -282,7 +267,7 @@ func (x *tx) putDriver(app int64, d *tracking.Driver) (g tracking.Given, err err
 			return g, err
 		}
 	}
-	x.setDriver(k, next)
+	x.setDriver(k, old, next)
 	g = tracking.Given{Seq: next.Seq, Version: next.Version}
 
 	if old != nil {
@@ -325,7 +310,7 @@ func (x *tx) deleteDriver(app int64, d *tracking.Driver) error {
 		return err
 	}
 	x.sweeps = true // nothing of his fixes is to be left there
-	x.setDriver(k, nil)
+	x.setDriver(k, old, nil)
 	return nil
 }
 

@@ -93,11 +93,12 @@ func unavailable(message string, err error) error {
 // failure is err, met by a read or a write, as the contract of tracking.Store wants it. ctx is the
 // caller's.
 func failure(ctx context.Context, err error) error {
+	if err == nil { // before errors.As, which has its targets allocated
+		return nil
+	}
 	var known *tracking.Error
 	var conflict *tracking.ConflictError
 	switch {
-	case err == nil:
-		return nil
 	case errors.Is(err, sql.ErrNoRows):
 		return tracking.ErrNotFound
 	case errors.As(err, &known), errors.As(err, &conflict), errors.Is(err, tracking.ErrNotFound):

@@ -208,7 +208,7 @@ func (x *tx) appendNotices(app int64, e *tracking.Event) (told []noticeJSON, err
 		}
 		next := *d
 		next.lastNotice++
-		x.setDriver(k, &next)
+		x.setDriver(k, d, &next)
 		if err := x.exec(updateLastNotice, next.lastNotice, next.Seq); err != nil {
 			return nil, err
 		}

@@ -305,9 +305,9 @@ func (s *Store) AsOfBefore(app tracking.AppID, id tracking.DriverID) error {
 	if err := s.get(context.Background(), &r, selectDriver, n, id); err != nil {
 		return err
 	}
-	d := &driverState{fixesState: fixesState{place: r.Place}}
+	d := &driverState{fixesState: fixesState{place: r.Place, late: true}}
 	d.Seq = r.Seq
-	s.late.publish(map[driverKey]*driverState{{n, id}: d})
+	s.late.publish([]driven{{driverKey{n, id}, nil, d}})
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	"iter"
+	"time"
 
 	"github.com/seed-8aba7b13/tracking"
 	"github.com/seed-8aba7b13/tracking/store/internal/rows"
@@ -58,23 +59,32 @@ func appendSeen(args []any, p tracking.Position) []any {
 		p.Unread, p.Rewrites)
 }
 
+// recorded is a [tracking.Recorded] whose driver is not copied yet: that need not be done by the writer.
+type recorded struct {
+	outcomes         []tracking.FixOutcome
+	driver           *driverState
+	before           time.Time
+	moved, rewritten bool
+}
+
 // record keeps a batch whose times are whole milliseconds.
-func (x *tx) record(app int64, b tracking.FixBatch, ofCommit bool) (tracking.Recorded, error) {
+func (x *tx) record(app int64, b tracking.FixBatch, ofCommit bool) (r recorded, err error) {
 	k := driverKey{app, b.DriverID}
 	old, err := x.driver(k)
 	if err != nil {
-		return tracking.Recorded{}, err
+		return r, err
 	}
 	if old == nil {
-		return tracking.Recorded{}, tracking.ErrNotFound
+		return r, tracking.ErrNotFound
 	}
 	log := x.fixLog(app, old)
 	log.ofCommit = ofCommit
 	rec, err := b.Record(log, old.Driver)
 	if err != nil {
-		return tracking.Recorded{}, err
+		return r, err
 	}
-	next := *old
+	next := new(driverState)
+	*next = *old
 	next.Position, next.open, next.end = rec.Driver.Position, log.open, log.end
 	if !b.Latest.IsZero() && next.oldest.Int64 > b.Latest.UnixMilli() { // it was forgotten
 		next.oldest = sql.NullInt64{}
@@ -86,11 +96,7 @@ func (x *tx) record(app int64, b tracking.FixBatch, ofCommit bool) (tracking.Rec
 			}
 		}
 	}
-	if err := log.keep(k, &next); err != nil {
-		return tracking.Recorded{}, err
-	}
-	rec.Driver = rec.Driver.Clone()
-	return rec, nil
+	return recorded{rec.Outcomes, next, rec.Before, rec.Moved, rec.Rewritten}, log.keep(k, next)
 }
 
 // moves reports whether fixes have made something else of a driver, and whether that is more than what
@@ -104,7 +110,7 @@ func (d *driverState) moves(next *driverState) (some, more bool) {
 // readers of the blocks see by it which open fixes go with them. So it is where they are part of a
 // commit: they are seen at the moment at which its rows are.
 func (l *fixLog) keep(k driverKey, next *driverState) error {
-	if l.driver.placed && !l.wrote && !l.ofCommit && l.journals(k) {
+	if l.driver.placed && !l.wrote && !l.ofCommit && l.journals(l.driver) {
 		return l.recordPosition(k, l.driver, next)
 	}
 	return l.putPosition(k, l.driver, next)
@@ -122,7 +128,7 @@ func (x *tx) recordPosition(k driverKey, old, next *driverState) error {
 		x.dirty, x.recorded = true, appendMoved(x.recorded, old, next)
 		next.place = x.here()
 	}
-	x.setDriver(k, next)
+	x.setDriver(k, old, next)
 	return nil
 }
 
@@ -139,7 +145,7 @@ func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 		next.placed = true
 		args = appendSeen(append(args, next.Seq, oldest), pos)
 		args = append(args, textValue(pos.Tail), packedValue(next.open), next.place)
-		x.setDriver(k, next)
+		x.setDriver(k, old, next)
 		return x.exec(insertPosition, appendMaybeFix(args, pos.Fix)...)
 	}
 	if next.oldest != old.oldest {
@@ -147,18 +153,17 @@ func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 			return err
 		}
 	}
-	behind := old.place > old.written
 	some, more := old.moves(next)
 	var err error
 	switch {
-	case more || behind:
+	case more || old.behind():
 		err = x.writePosition(next)
 	case some:
 		err = x.exec(updateSeen, append(appendSeen(args, pos), next.place, next.Seq)...)
 	default:
 		next.place, next.written = old.place, old.written
 	}
-	x.setDriver(k, next)
+	x.setDriver(k, old, next)
 	return err
 }
 
@@ -179,7 +184,7 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	if len(b.Fixes) > smallBatch {
 		l = large
 	}
-	var r tracking.Recorded
+	var r recorded
 	// Without a savepoint: once the driver is found, only an error that ends the whole transaction
 	// can stop it.
 	err := s.write(ctx, change{lane: l, rows: 1 + len(b.Fixes), apply: func(x *tx) (err error) {
@@ -195,7 +200,9 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	if err != nil {
 		return tracking.Recorded{}, err
 	}
-	return r, nil
+	return tracking.Recorded{
+		Outcomes: r.outcomes, Driver: r.driver.Driver.Clone(), Moved: r.moved, Before: r.before, Rewritten: r.rewritten,
+	}, nil
 }
 
 // A driver's fixes, those beside the position with every block: from the block that has the first of a

@@ -49,7 +49,7 @@ func (w *writer) commit() {
 		g.Lock()
 		defer g.Unlock()
 	}
-	x := &tx{writer: w, journal: w.journal}
+	x := &tx{writer: w, journal: w.journal, driven: w.driven, recorded: w.recorded}
 	g := &group{began: time.Now()}
 	if err := w.transact(x, g); err != nil {
 		w.drivers.forget()
@@ -73,6 +73,8 @@ func (w *writer) commit() {
 	for i, j := range g.jobs {
 		j.err <- g.answers[i]
 	}
+	clear(x.driven)
+	w.driven, w.recorded = x.driven[:0], x.recorded[:0]
 }
 
 // transact fills a group and commits it. An error is the whole group's.
@@ -90,6 +92,7 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 			return err
 		}
 	}
+	w.drivers.begin()
 	if err := x.exec("BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
@@ -111,17 +114,13 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 	if err := x.endLate(); err != nil {
 		return err
 	}
-	moves, err := x.moves()
-	if err != nil {
-		return err
-	}
 	if err := x.commitLate(); err != nil {
 		return fmt.Errorf("commit: %w", err)
 	}
 	for app, n := range x.newApps {
 		w.store.apps.Add(n, app)
 	}
-	w.store.index.apply(moves, x.waiting)
+	w.store.index.apply(x.driven, x.waiting)
 	return nil
 }
 

@@ -40,12 +40,6 @@ type fill struct {
 	err  error // set before done is closed
 }
 
-// move is a driver as a transaction left it; nil: gone.
-type move struct {
-	key    driverKey
-	driver *tracking.Driver
-}
-
 // wait is a task that waits, or did before the transaction.
 type wait struct {
 	app  int64
@@ -99,17 +93,17 @@ func (x *index) of(app int64) *nearby.Index {
 }
 
 // apply brings the index up to date with what was committed.
-func (x *index) apply(moves []move, waits []wait) {
-	if len(moves)+len(waits) == 0 {
+func (x *index) apply(drivers []driven, waits []wait) {
+	if len(drivers)+len(waits) == 0 {
 		return
 	}
 	x.order.Lock()
 	defer x.order.Unlock()
-	for _, m := range moves {
-		if m.driver != nil {
-			x.of(m.key.app).Put(*m.driver)
+	for _, d := range drivers {
+		if d.now != nil {
+			x.of(d.key.app).Put(d.now.Driver)
 		} else {
-			x.of(m.key.app).Remove(m.key.id)
+			x.of(d.key.app).Remove(d.key.id)
 		}
 	}
 	for _, w := range waits {

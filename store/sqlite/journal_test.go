@@ -146,10 +146,10 @@ func FuzzMoved(f *testing.F) {
 // TestCorrect corrects rows by what is known of a driver whose row is behind: not by what is known of
 // another driver of that id, nor by what the row has already.
 func TestCorrect(t *testing.T) {
-	is := &driverState{fixesState: fixesState{place: placeOf(2, 10)}}
+	is := &driverState{fixesState: fixesState{place: placeOf(2, 10), late: true}}
 	is.Seq, is.Position.Unread = 7, 1
 	var l late
-	l.publish(map[driverKey]*driverState{{1, "d"}: is})
+	l.publish([]driven{{driverKey{1, "d"}, nil, is}})
 	for _, c := range []struct {
 		row       driverRow
 		corrected bool

@@ -51,8 +51,8 @@ func (l *late) sweep() {
 }
 
 // publish lets readers know of drivers whose rows may be behind.
-func (l *late) publish(of map[driverKey]*driverState) {
-	if len(of) == 0 {
+func (l *late) publish(list []driven) {
+	if len(list) == 0 {
 		return
 	}
 	l.mu.Lock()
@@ -60,7 +60,19 @@ func (l *late) publish(of map[driverKey]*driverState) {
 	if l.of == nil {
 		l.of = map[driverKey]*driverState{}
 	}
-	maps.Copy(l.of, of)
+	putDriven(l.of, list)
+}
+
+// putDriven puts what has become of drivers among those whose rows may be behind.
+func putDriven(of map[driverKey]*driverState, list []driven) {
+	for _, d := range list {
+		switch {
+		case d.now == nil:
+			delete(of, d.key)
+		case d.now.late:
+			of[d.key] = d.now
+		}
+	}
 }
 
 // correct brings a driver whose row was read up to date.
@@ -87,37 +99,15 @@ func (s *Store) readDrivers(ctx context.Context, f func(ctx context.Context) err
 	return s.read(ctx, f)
 }
 
-// lateDriver is a driver whose row may be behind, as of this transaction; nil: it is not, or he is
-// deleted.
-func (x *tx) lateDriver(k driverKey) *driverState {
-	if d, ok := x.late[k]; ok {
-		return d
-	}
-	return x.store.late.get(k)
-}
-
-// noteLate notes what a job makes of a driver, if his row is behind, or may be.
-func (x *tx) noteLate(k driverKey, d *driverState) {
-	before, pending := x.late[k]
-	x.mine = append(x.mine, mine{k, before, pending})
-	if !pending && x.store.late.get(k) == nil && (d == nil || d.place <= d.written) {
-		return
-	}
-	if x.late == nil {
-		x.late = map[driverKey]*driverState{}
-	}
-	x.late[k] = d
-}
-
 // here is the place behind all that the transaction has put in the journal so far. Who writes a row of
 // positions notes it there.
 func (x *tx) here() place { return placeOf(x.journal.generation, x.journal.end+len(x.recorded)) }
 
 // journals reports whether what fixes change of a driver goes to the journal: not before the index is
 // filled, which is filled from the rows. A store in memory has nothing to gain by it.
-func (x *tx) journals(k driverKey) bool {
+func (x *tx) journals(d *driverState) bool {
 	s := x.store
-	return s.index.ready.Load() && (len(s.late.of)+len(x.late) < s.opts.maxLate || x.lateDriver(k) != nil)
+	return s.index.ready.Load() && (d.late || len(s.late.of)+x.newlyLate < s.opts.maxLate)
 }
 
 // endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
@@ -126,7 +116,7 @@ func (x *tx) endLate() error {
 	long := x.journal.end+len(x.recorded) > max(x.store.opts.maxJournal, x.sweepAt)
 	x.tries = long
 	switch {
-	case x.sweeps && len(x.store.late.of)+len(x.late) == 0 && x.journal.empty():
+	case x.sweeps && len(x.store.late.of)+x.newlyLate == 0 && x.journal.empty():
 		return nil
 	case !long && !x.sweeps:
 		return x.journal.append(x, x.recorded)
@@ -135,26 +125,24 @@ func (x *tx) endLate() error {
 	if all == nil {
 		all = map[driverKey]*driverState{}
 	}
-	maps.Copy(all, x.late)
-	filling := !x.store.index.ready.Load()
-	list := make([]*driverState, 0, len(all)+1) // not nil
-	for k, d := range all {
-		if d == nil || d.place <= d.written {
-			continue
-		}
-		list = append(list, d)
-		if filling { // his row may have been put in as it was, and putLate does not find him any more
-			x.touch(k)
+	putDriven(all, x.driven)
+	if !x.store.index.ready.Load() {
+		for k, d := range all { // the row may have been put in as it was, and putLate finds none of them any more
+			x.driven = append(x.driven, driven{k, d, d})
 		}
 	}
+	x.swept = make([]*driverState, 0, len(all)) // not nil
+	x.swept = slices.AppendSeq(x.swept, maps.Values(all))
 	// Rows that lie side by side.
-	slices.SortFunc(list, func(a, b *driverState) int { return int(a.Seq - b.Seq) })
-	for _, d := range list {
+	slices.SortFunc(x.swept, func(a, b *driverState) int { return int(a.Seq - b.Seq) })
+	for _, d := range x.swept {
+		if !d.behind() {
+			continue
+		}
 		if err := x.writePosition(d); err != nil {
 			return err
 		}
 	}
-	x.swept = list
 	return x.journal.restart(x, x.sweeps)
 }
 
@@ -165,7 +153,7 @@ func (x *tx) commitLate() error {
 		if err := x.commitTerms(); err != nil {
 			return err
 		}
-		l.publish(x.late)
+		l.publish(x.driven)
 	} else {
 		l.sweeping.Lock()
 		defer l.sweeping.Unlock()
@@ -173,7 +161,7 @@ func (x *tx) commitLate() error {
 			return err
 		}
 		for _, d := range x.swept {
-			d.written = d.place
+			d.written, d.late = max(d.written, d.place), false
 		}
 		l.sweep()
 		x.sweepAt = 0
@@ -205,7 +193,7 @@ func (s *Store) loadLate(ctx context.Context) error {
 		return err
 	}
 	s.writer.journal = j
-	all := map[driverKey]*driverState{}
+	var all []driven
 	for driver, list := range changes {
 		var found []driverToWrite
 		if err := s.readers.SelectContext(ctx, &found, selectLateDriver, driver); err != nil {
@@ -222,8 +210,8 @@ func (s *Store) loadLate(ctx context.Context) error {
 			if d.place, d.open, err = applyMoved(list, d.place, &d.Position, d.open); err != nil {
 				return err
 			}
-			if d.place > d.written {
-				all[driverKey{found[i].App, d.ID}] = d
+			if d.late = d.behind(); d.late {
+				all = append(all, driven{driverKey{found[i].App, d.ID}, nil, d})
 			}
 		}
 	}

@@ -154,7 +154,7 @@ func (x *tx) restoreDriver(app int64, v tracking.DriverRow) error {
 	if pos != (tracking.Position{}) {
 		return x.putPosition(k, d, &next)
 	}
-	x.setDriver(k, &next)
+	x.setDriver(k, d, &next)
 	return nil
 }
 
@@ -251,7 +251,7 @@ func (x *tx) restoreNotice(app int64, v tracking.Notice) error {
 	}
 	next := *d
 	next.lastNotice = v.ID
-	x.setDriver(driverKey{app, v.DriverID}, &next)
+	x.setDriver(driverKey{app, v.DriverID}, d, &next)
 	return x.exec(updateLastNotice, next.lastNotice, next.Seq)
 }
 

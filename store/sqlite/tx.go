@@ -15,35 +15,29 @@ import (
 type tx struct {
 	*writer
 	newApps map[tracking.AppID]int64
-	touched map[driverKey]struct{}       // drivers whose entry in the index may change
-	mine    []mine                       // of these, the current job's
-	waiting []wait                       // tasks that began or ended to wait, or wait for something else
-	terms   []termsChange                // what tasks are found by, to be written at the end
-	earlier struct{ waiting, terms int } // of these, those of the jobs before
-	myApps  []tracking.AppID             // given a number by the current job
-	dirty   bool                         // the current job has written something
-	sharing []int                        // jobs of the group that share a savepoint, each locked
+	driven  []driven      // what has become of drivers, in order
+	waiting []wait        // tasks that began or ended to wait, or wait for something else
+	terms   []termsChange // what tasks are found by, to be written at the end
+
+	newlyLate int // drivers whose rows are behind the journal, and were not before
+
+	earlier struct{ driven, waiting, terms, newlyLate int } // of these, those of the jobs before
+	myApps  []tracking.AppID                                // given a number by the current job
+	dirty   bool                                            // the current job has written something
+	sharing []int                                           // jobs of the group that share a savepoint, each locked
 
 	sharesUntil int // rows of the group; then the savepoint is shared no more
 
 	journal  journal
-	recorded []byte                     // what goes into it at the end, of jobs that are never undone
-	late     map[driverKey]*driverState // drivers whose rows may be behind it, as the transaction leaves them
-	sweeps   bool                       // all rows are to be brought up to date, and the journal wiped
-	tries    bool                       // to bring them up to date as the journal is long
-	swept    []*driverState             // those whose rows were brought up to date; nil: none had to be
+	recorded []byte         // what goes into it at the end, of jobs that are never undone
+	sweeps   bool           // all rows are to be brought up to date, and the journal wiped
+	tries    bool           // to bring them up to date as the journal is long
+	swept    []*driverState // those whose rows are up to date with it; nil: they were not brought there
 
 	lastMarks struct { // as read last; of no application: not known
 		app int64
 		marks
 	}
-}
-
-// mine is a driver that a job changes, and what the transaction had noted of him as late before.
-type mine struct {
-	driverKey
-	late    *driverState
-	pending bool // it had
 }
 
 // runJob runs one job, and undoes what a failed one has written. A fatal error is the whole
@@ -60,7 +54,8 @@ func (x *tx) runJob(j *job) (err error, fatal bool) {
 
 // begins notes what undo brings back.
 func (x *tx) begins() {
-	x.mine, x.myApps, x.dirty = x.mine[:0], x.myApps[:0], false
+	x.myApps, x.dirty = x.myApps[:0], false
+	x.earlier.driven, x.earlier.newlyLate = len(x.driven), x.newlyLate
 	x.earlier.waiting, x.earlier.terms = len(x.waiting), len(x.terms)
 }
 
@@ -160,15 +155,10 @@ func (x *tx) runApart(j *job) (err error, fatal bool) {
 
 // undo brings back what was before the job.
 func (x *tx) undo() error {
-	for _, m := range slices.Backward(x.mine) {
-		x.drivers.drop(m.driverKey)
-		if m.pending {
-			x.late[m.driverKey] = m.late
-		} else {
-			delete(x.late, m.driverKey)
-		}
+	for _, d := range slices.Backward(x.driven[x.earlier.driven:]) {
+		x.drivers.keep(d.key, d.old)
 	}
-	x.mine = x.mine[:0]
+	x.driven, x.newlyLate = x.driven[:x.earlier.driven], x.earlier.newlyLate
 	x.waiting, x.terms = x.waiting[:x.earlier.waiting], x.terms[:x.earlier.terms]
 	x.lastMarks.app = 0
 	for _, app := range x.myApps {
