@@ -99,12 +99,12 @@ type driverState struct {
 // fixesState is what a driver's fixes make, beside his position.
 type fixesState struct {
 	placed  bool          // there is a row of positions
+	late    bool          // it is among store.late, or will be once it is committed; the writer's alone
 	oldest  sql.NullInt64 // when the oldest fix was, UTC ms
 	open    []byte        // the newest fixes, packed
 	end     packer        // goes on behind open, where it has that: it need not be unpacked then
 	place   place         // up to where it has what stands in the journal
 	written place         // and up to where the row had it when it was read or written
-	late    bool          // it is among store.late, or will be once it is committed; the writer's alone
 }
 
 // behind reports whether the row lacks what stands in the journal.

@@ -187,12 +187,14 @@ func (s *Store) RecordFixes(ctx context.Context, app tracking.AppID, b tracking.
 	var r recorded
 	// Without a savepoint: once the driver is found, only an error that ends the whole transaction
 	// can stop it.
+	n, known := s.apps.Number(app)
 	err := s.write(ctx, change{lane: l, rows: 1 + len(b.Fixes), apply: func(x *tx) (err error) {
-		n, ok := s.apps.Number(app)
+		n, ok := n, known
 		if !ok {
-			if n, ok = x.newApps[app]; !ok {
-				return tracking.ErrNotFound
-			}
+			n, ok = x.number(app)
+		}
+		if !ok {
+			return tracking.ErrNotFound
 		}
 		r, err = x.record(n, b, false)
 		return err

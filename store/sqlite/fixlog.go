@@ -66,7 +66,8 @@ type fixLog struct {
 var _ tracking.FixLog = (*fixLog)(nil)
 
 func (x *tx) fixLog(app int64, d *driverState) *fixLog {
-	return &fixLog{tx: x, app: app, driver: d, open: d.open, end: d.end}
+	x.log = fixLog{tx: x, app: app, driver: d, open: d.open, end: d.end}
+	return &x.log
 }
 
 func (l *fixLog) exec(query string, args ...any) error {

@@ -22,7 +22,7 @@ import (
 // So every number comes back bit by bit, and those with few decimals, as phones send them, are short.
 type packState struct {
 	begun    bool // it has come to a fix
-	shape    uint64
+	shape    uint32
 	at, step int64
 	units    [packedNumbers]int64
 }
@@ -53,7 +53,7 @@ func unit(number int) float64 {
 }
 
 // inexact is the bit of a number in the shape.
-func inexact(number int) uint64 {
+func inexact(number int) uint32 {
 	if number < packedPlaces {
 		return packedInexact << number
 	}
@@ -86,7 +86,7 @@ func readings(f *tracking.Fix) [packedNumbers - packedPlaces]*tracking.Reading {
 
 // append packs the next fix.
 func (s *packState) append(b []byte, f tracking.KeptFix) []byte {
-	shape := uint64(f.Mark) & packedMark
+	shape := uint32(f.Mark) & packedMark
 	if f.Trusted {
 		shape |= packedTrusted
 	}
@@ -113,7 +113,7 @@ func (s *packState) append(b []byte, f tracking.KeptFix) []byte {
 		differ[i], s.units[i] = units-s.units[i], units
 	}
 	at := f.Time.UnixMilli()
-	b = binary.AppendUvarint(b, shape^s.shape)
+	b = binary.AppendUvarint(b, uint64(shape^s.shape))
 	b = binary.AppendVarint(b, at-s.at-s.step)
 	for i := range differ {
 		if has(shape, i) {
@@ -132,7 +132,7 @@ func (s *packState) append(b []byte, f tracking.KeptFix) []byte {
 }
 
 // has reports whether a fix of this shape has the number.
-func has(shape uint64, number int) bool {
+func has(shape uint32, number int) bool {
 	return number < packedPlaces || shape&(packedKnown<<(number-packedPlaces)) != 0
 }
 
@@ -148,12 +148,12 @@ func (s *packState) next(b []byte) (rest []byte, steps [packedNumbers]int64, eve
 		b = b[n:]
 		return v
 	}
-	shape, n := binary.Uvarint(b)
-	if n <= 0 || (shape^s.shape) >= packedLimit {
+	differs, n := binary.Uvarint(b)
+	if n <= 0 || differs >= packedLimit {
 		return nil, steps, nil, errPacked
 	}
 	b = b[n:]
-	s.shape ^= shape
+	s.shape ^= uint32(differs)
 	before := s.at
 	s.step += number()
 	if s.at += s.step; s.begun && s.at <= before {

@@ -34,6 +34,8 @@ type tx struct {
 	tries    bool           // to bring them up to date as the journal is long
 	swept    []*driverState // those whose rows are up to date with it; nil: they were not brought there
 
+	log fixLog // of the batch that is recorded now, used again for the next
+
 	lastMarks struct { // as read last; of no application: not known
 		app int64
 		marks
@@ -249,12 +251,18 @@ func (x *tx) list(dest any, query string, args ...any) error {
 	return st.Select(dest, args...)
 }
 
+// number finds an application that has committed something, or does so in this transaction.
+func (x *tx) number(app tracking.AppID) (int64, bool) {
+	if n, ok := x.store.apps.Number(app); ok {
+		return n, true
+	}
+	n, ok := x.newApps[app]
+	return n, ok
+}
+
 // app returns the number of an application, which is given one when it first commits.
 func (x *tx) app(app tracking.AppID) (int64, error) {
-	if n, ok := x.store.apps.Number(app); ok {
-		return n, nil
-	}
-	if n, ok := x.newApps[app]; ok {
+	if n, ok := x.number(app); ok {
 		return n, nil
 	}
 	n, err := x.insert(insertApp, app)
