@@ -98,17 +98,14 @@ type driverState struct {
 
 // fixesState is what a driver's fixes make, beside his position.
 type fixesState struct {
-	placed  bool          // there is a row of positions
-	late    bool          // it is among store.late, or will be once it is committed; the writer's alone
-	oldest  sql.NullInt64 // when the oldest fix was, UTC ms
-	open    []byte        // the newest fixes, packed
-	end     packer        // goes on behind open, where it has that: it need not be unpacked then
-	place   place         // up to where it has what stands in the journal
-	written place         // and up to where the row had it when it was read or written
+	placed bool          // there is a row of positions
+	behind bool          // the row lacks what stands in the journal
+	late   bool          // the state is among store.late, or will be once it is committed
+	oldest sql.NullInt64 // when the oldest fix was, UTC ms
+	open   []byte        // the newest fixes, packed
+	end    packer        // goes on behind open, where it has that: it need not be unpacked then
+	place  place         // up to where it has what stands in the journal
 }
-
-// behind reports whether the row lacks what stands in the journal.
-func (f *fixesState) behind() bool { return f.place > f.written }
 
 // driverToWrite is a driver's row as the writer reads it.
 type driverToWrite struct {
@@ -122,7 +119,7 @@ func (r *driverToWrite) state() (*driverState, error) {
 		return nil, err
 	}
 	return &driverState{d, r.LastNotice, fixesState{
-		placed: r.Placed, oldest: r.OldestAt, open: r.Open, place: r.Place, written: r.Place,
+		placed: r.Placed, oldest: r.OldestAt, open: r.Open, place: r.Place,
 	}}, nil
 }
 
@@ -183,7 +180,7 @@ type driven struct {
 
 // setDriver notes what the transaction has made of a driver.
 func (x *tx) setDriver(k driverKey, old, now *driverState) {
-	if now != nil && now.behind() && !now.late {
+	if now != nil && now.behind && !now.late {
 		now.late = true
 		x.newlyLate++
 	}

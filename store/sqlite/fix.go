@@ -126,7 +126,7 @@ func (x *tx) recordPosition(k driverKey, old, next *driverState) error {
 	}
 	if some, _ := old.moves(next); some {
 		x.dirty, x.recorded = true, appendMoved(x.recorded, old, next)
-		next.place = x.here()
+		next.place, next.behind = x.here(), true
 	}
 	x.setDriver(k, old, next)
 	return nil
@@ -135,7 +135,7 @@ func (x *tx) recordPosition(k driverKey, old, next *driverState) error {
 // putPosition writes what differs into the row, which has then also what stands in the journal.
 func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 	pos := next.Position
-	next.place, next.written = x.here(), x.here()
+	next.place, next.behind = x.here(), false
 	args := make([]any, 0, 20)
 	if !old.placed {
 		var oldest any
@@ -156,12 +156,12 @@ func (x *tx) putPosition(k driverKey, old, next *driverState) error {
 	some, more := old.moves(next)
 	var err error
 	switch {
-	case more || old.behind():
+	case more || old.behind:
 		err = x.writePosition(next)
 	case some:
 		err = x.exec(updateSeen, append(appendSeen(args, pos), next.place, next.Seq)...)
 	default:
-		next.place, next.written = old.place, old.written
+		next.place = old.place
 	}
 	x.setDriver(k, old, next)
 	return err

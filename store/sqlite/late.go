@@ -136,7 +136,7 @@ func (x *tx) endLate() error {
 	// Rows that lie side by side.
 	slices.SortFunc(x.swept, func(a, b *driverState) int { return int(a.Seq - b.Seq) })
 	for _, d := range x.swept {
-		if !d.behind() {
+		if !d.behind {
 			continue
 		}
 		if err := x.writePosition(d); err != nil {
@@ -161,7 +161,7 @@ func (x *tx) commitLate() error {
 			return err
 		}
 		for _, d := range x.swept {
-			d.written, d.late = max(d.written, d.place), false
+			d.behind, d.late = false, false
 		}
 		l.sweep()
 		x.sweepAt = 0
@@ -207,10 +207,12 @@ func (s *Store) loadLate(ctx context.Context) error {
 			if d.place > placeOf(j.generation, j.end) { // then it would not get what is written from now on
 				return errJournal
 			}
-			if d.place, d.open, err = applyMoved(list, d.place, &d.Position, d.open); err != nil {
+			row := d.place
+			if d.place, d.open, err = applyMoved(list, row, &d.Position, d.open); err != nil {
 				return err
 			}
-			if d.late = d.behind(); d.late {
+			if d.behind = d.place > row; d.behind {
+				d.late = true
 				all = append(all, driven{driverKey{found[i].App, d.ID}, nil, d})
 			}
 		}
