@@ -65,6 +65,7 @@ type fixLog struct {
 
 var _ tracking.FixLog = (*fixLog)(nil)
 
+// fixLog makes the only one that there is at a time.
 func (x *tx) fixLog(app int64, d *driverState) *fixLog {
 	x.log = fixLog{tx: x, app: app, driver: d, open: d.open, end: d.end}
 	return &x.log

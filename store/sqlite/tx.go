@@ -34,7 +34,7 @@ type tx struct {
 	tries    bool           // to bring them up to date as the journal is long
 	swept    []*driverState // those whose rows are up to date with it; nil: they were not brought there
 
-	log fixLog // of the batch that is recorded now, used again for the next
+	log fixLog // see fixLog
 
 	lastMarks struct { // as read last; of no application: not known
 		app int64

@@ -29,16 +29,16 @@ type writer struct {
 	inserts     map[uint64]string // of new tasks, by what they have; see insertTask
 	drivers     driverCache
 	journal     journal
+	driven      []driven // empty: room for the next transaction's
+	recorded    []byte   // likewise
 	sweepAt     int      // no sooner are rows brought up to date as the journal is long; see commit
 	lastPlace   int64    // no task has a greater one; 0: not known yet
 	groups      int      // since the size of the log was looked at
 	logAtLast   int      // pages in the log when it was last tried to be emptied in vain
 	untidy      bool     // the log could not be copied into the file
 	logUnsynced bool     // the log of the last process is still to be copied into the file; see syncLog
-	driven      []driven // empty, as the next one is, for the transaction to fill
-	recorded    []byte
-	erased      bool // the log holds what was erased
-	wipes       bool // it is to be emptied after this group
+	erased      bool     // the log holds what was erased
+	wipes       bool     // it is to be emptied after this group
 	compaction  compaction
 }
 
