@@ -182,7 +182,7 @@ type driven struct {
 func (x *tx) setDriver(k driverKey, old, now *driverState) {
 	if now != nil && now.behind && !now.late {
 		now.late = true
-		x.newlyLate++
+		x.newly++
 	}
 	x.drivers.keep(k, now)
 	x.driven = append(x.driven, driven{k, old, now})

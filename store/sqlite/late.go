@@ -107,7 +107,7 @@ func (x *tx) here() place { return placeOf(x.journal.generation, x.journal.end+l
 // filled, which is filled from the rows. A store in memory has nothing to gain by it.
 func (x *tx) journals(d *driverState) bool {
 	s := x.store
-	return s.index.ready.Load() && (d.late || len(s.late.of)+x.newlyLate < s.opts.maxLate)
+	return s.index.ready.Load() && (d.late || len(s.late.of)+x.newly < s.opts.maxLate)
 }
 
 // endLate writes the journal, or brings all rows up to date, as is due. It is the last thing that a
@@ -116,7 +116,7 @@ func (x *tx) endLate() error {
 	long := x.journal.end+len(x.recorded) > max(x.store.opts.maxJournal, x.sweepAt)
 	x.tries = long
 	switch {
-	case x.sweeps && len(x.store.late.of)+x.newlyLate == 0 && x.journal.empty():
+	case x.sweeps && len(x.store.late.of)+x.newly == 0 && x.journal.empty():
 		return nil
 	case !long && !x.sweeps:
 		return x.journal.append(x, x.recorded)

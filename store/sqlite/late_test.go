@@ -299,6 +299,37 @@ func TestRefusedFixesLeaveNothing(t *testing.T) {
 	}
 }
 
+// TestFixesBehindADeletion commits fixes of a driver whose row is late, and who is deleted before them in the
+// same transaction: there is no driver any more that they could be of.
+func TestFixesBehindADeletion(t *testing.T) {
+	s := openCopy(t, fastDir(t))
+	defer closeStore(t, s)
+	id := crew(t, s, 1)[0]
+	indexed(t, s)
+	for n := range 2 {
+		if _, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Minute), 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := s.Driver(t.Context(), app, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if late, _ := s.Late(); late != 1 {
+		t.Fatalf("%d drivers are late, want 1", late)
+	}
+	_, err = s.Commit(t.Context(), app, &tracking.Changeset{
+		DeleteDrivers: []tracking.Driver{d}, Fixes: []tracking.FixBatch{drive(id, start.Add(time.Hour), 1)},
+	})
+	var conflict *tracking.ConflictError
+	if !errors.As(err, &conflict) {
+		t.Fatalf("got %v, want a conflict about the driver", err)
+	}
+	if is, err := s.Driver(t.Context(), app, id); err != nil || !is.Position.Fix.Time.Equal(d.Position.Fix.Time) {
+		t.Errorf("he is where he was at %v, error %v", is.Position.Fix.Time, err)
+	}
+}
+
 // damaged are journals that nobody has written, made of one of three chunks of generation 1.
 var damaged = []struct {
 	what string

@@ -15,26 +15,25 @@ import (
 type tx struct {
 	*writer
 	newApps map[tracking.AppID]int64
-	driven  []driven      // what has become of drivers, in order
-	waiting []wait        // tasks that began or ended to wait, or wait for something else
-	terms   []termsChange // what tasks are found by, to be written at the end
-
-	newlyLate int // drivers whose rows are behind the journal, and were not before
-
-	earlier struct{ driven, waiting, terms, newlyLate int } // of these, those of the jobs before
-	myApps  []tracking.AppID                                // given a number by the current job
-	dirty   bool                                            // the current job has written something
-	sharing []int                                           // jobs of the group that share a savepoint, each locked
+	driven  []driven                             // what has become of drivers, in order
+	waiting []wait                               // tasks that began or ended to wait, or wait for something else
+	terms   []termsChange                        // what tasks are found by, to be written at the end
+	earlier struct{ driven, waiting, terms int } // of these, those of the jobs before
+	myApps  []tracking.AppID                     // given a number by the current job
+	dirty   bool                                 // the current job has written something
+	sharing []int                                // jobs of the group that share a savepoint, each locked
 
 	sharesUntil int // rows of the group; then the savepoint is shared no more
 
 	journal  journal
-	recorded []byte         // what goes into it at the end, of jobs that are never undone
-	sweeps   bool           // all rows are to be brought up to date, and the journal wiped
-	tries    bool           // to bring them up to date as the journal is long
-	swept    []*driverState // those whose rows are up to date with it; nil: they were not brought there
+	recorded []byte // what goes into it at the end, of jobs that are never undone
+	newly    int    // of how many drivers whose rows were not behind it before
+	sweeps   bool   // all rows are to be brought up to date, and the journal wiped
+	tries    bool   // to bring them up to date as the journal is long
+	log      fixLog // see fixLog
 
-	log fixLog // see fixLog
+	// drivers whose rows are up to date with it by the end; nil: they are not brought there
+	swept []*driverState
 
 	lastMarks struct { // as read last; of no application: not known
 		app int64
@@ -57,8 +56,7 @@ func (x *tx) runJob(j *job) (err error, fatal bool) {
 // begins notes what undo brings back.
 func (x *tx) begins() {
 	x.myApps, x.dirty = x.myApps[:0], false
-	x.earlier.driven, x.earlier.newlyLate = len(x.driven), x.newlyLate
-	x.earlier.waiting, x.earlier.terms = len(x.waiting), len(x.terms)
+	x.earlier.driven, x.earlier.waiting, x.earlier.terms = len(x.driven), len(x.waiting), len(x.terms)
 }
 
 // runShared runs one job under a savepoint that it shares with those that were run so before it, as for
@@ -160,7 +158,7 @@ func (x *tx) undo() error {
 	for _, d := range slices.Backward(x.driven[x.earlier.driven:]) {
 		x.drivers.keep(d.key, d.old)
 	}
-	x.driven, x.newlyLate = x.driven[:x.earlier.driven], x.earlier.newlyLate
+	x.driven = x.driven[:x.earlier.driven]
 	x.waiting, x.terms = x.waiting[:x.earlier.waiting], x.terms[:x.earlier.terms]
 	x.lastMarks.app = 0
 	for _, app := range x.myApps {
