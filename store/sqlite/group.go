@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 )
 
@@ -120,7 +121,12 @@ func (w *writer) transact(x *tx, g *group) (err error) {
 	for app, n := range x.newApps {
 		w.store.apps.Add(n, app)
 	}
-	w.store.index.apply(x.driven, x.waiting)
+	// Of each driver the last: who looks into the index meets nobody as he was within the transaction.
+	last := slices.DeleteFunc(x.driven, func(d driven) bool {
+		now, known := w.drivers.known[d.key]
+		return known && now != d.now
+	})
+	w.store.index.apply(last, x.waiting)
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -597,4 +598,50 @@ func TestFixesOfCommits(t *testing.T) {
 		}
 		is([]time.Duration{0, 0, 2 * time.Second, 2 * time.Second}[n])
 	}
+}
+
+// TestRehiredAreNearAllAlong deletes drivers and hires them again where they are, with one commit: they are near
+// before it and behind it, and so for whoever looks meanwhile.
+func TestRehiredAreNearAllAlong(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer closeStore(t, s)
+	const drivers = 100
+	at := tracking.LngLat{Lng: 80.27, Lat: 13.08}
+	hire := func(gone []tracking.Driver) {
+		cs := &tracking.Changeset{DeleteDrivers: gone}
+		for i := range drivers {
+			id := tracking.DriverID(fmt.Sprint("driver-", i))
+			cs.Drivers = append(cs.Drivers, tracking.Driver{ID: id, CreatedAt: start, Available: true})
+			cs.Fixes = append(cs.Fixes, tracking.FixBatch{
+				DriverID: id, SeenAt: start, Fixes: []tracking.Fix{{LngLat: at, Time: start}},
+			})
+		}
+		if _, err := s.Commit(t.Context(), app, cs); err != nil {
+			t.Fatal(err)
+		}
+	}
+	near := func() []tracking.Driver {
+		list, _, err := s.Drivers(t.Context(), app, tracking.DriverFilter{Near: &at, Page: tracking.Page{Limit: drivers}})
+		if err != nil {
+			t.Error(err)
+		}
+		return list
+	}
+	hire(nil)
+	indexed(t, s)
+	var done atomic.Bool
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		for !done.Load() {
+			if list := near(); len(list) != drivers {
+				t.Errorf("%d drivers are near, want %d", len(list), drivers)
+				return
+			}
+		}
+	})
+	for range 50 {
+		hire(near())
+	}
+	done.Store(true)
+	looking.Wait()
 }
