@@ -792,3 +792,25 @@ func TestDeletionBehindFixes(t *testing.T) {
 		})
 	}
 }
+
+// TestRecordedIsTheCallers changes the driver that fixes have come back with: it is a copy of what the writer knows.
+func TestRecordedIsTheCallers(t *testing.T) {
+	s := open(t, filepath.Join(fastDir(t), "tracking.db"), nil)
+	defer closeStore(t, s)
+	id := tracking.DriverID("d")
+	if _, err := s.Commit(t.Context(), app, &tracking.Changeset{Drivers: []tracking.Driver{{
+		ID: id, CreatedAt: start, Properties: map[string]string{"bike": "yes"}, Route: []tracking.Stop{{TaskID: "one"}},
+	}}}); err != nil {
+		t.Fatal(err)
+	}
+	for n := range 3 {
+		r, err := s.RecordFixes(t.Context(), app, drive(id, start.Add(time.Duration(n)*time.Minute), 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Driver.Properties["bike"] != "yes" || r.Driver.Route[0].TaskID != "one" {
+			t.Fatalf("fixes %d: he has the properties %v and the route %v", n, r.Driver.Properties, r.Driver.Route)
+		}
+		r.Driver.Properties["bike"], r.Driver.Route[0].TaskID = "no", "other"
+	}
+}
