@@ -133,7 +133,6 @@ type driverCache struct {
 // report.
 const maxDrivers = 1 << 15
 
-func (c *driverCache) drop(k driverKey)                 { delete(c.known, k) }
 func (c *driverCache) forget()                          { clear(c.known) }
 func (c *driverCache) keep(k driverKey, d *driverState) { c.known[k] = d }
 

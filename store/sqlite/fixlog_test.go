@@ -112,7 +112,7 @@ func TestFixLog(t *testing.T) {
 				}
 				k := driverKey{n, who}
 				if !known { // else it goes on behind what it has packed
-					x.drivers.drop(k)
+					delete(x.drivers.known, k)
 				}
 				d, err := x.driver(k)
 				if err != nil {
