@@ -159,8 +159,18 @@ var lines = []line{
 	},
 	{"HTTP create: processor time", "a bare handler with encoding/json", side{bare + "off/create", "×CPU-of-bare"}, side{}, "≤ 1.25"},
 	{"HTTP create: rate", "a bare handler with encoding/json", side{bare + "off/create", "×rate-of-bare"}, side{}, "≥ 0.85"},
+	{
+		"a bare handler that has the Service create the task: processor time", "the bare handler without",
+		side{bare + "off/bare_create", "×CPU-of-bare"}, side{}, "",
+	},
+	{"the rate of this", "the bare handler without", side{bare + "off/bare_create", "×rate-of-bare"}, side{}, ""},
 	{"HTTP get: processor time", "a bare handler with encoding/json", side{bare + "off/get", "×CPU-of-bare"}, side{}, "≤ 1.1"},
 	{"HTTP get: rate", "a bare handler with encoding/json", side{bare + "off/get", "×rate-of-bare"}, side{}, "≥ 0.95"},
+	{
+		"a bare handler that finds the task, with as many headers and a deadline: processor time", "the bare handler without",
+		side{bare + "off/bare_get", "×CPU-of-bare"}, side{}, "",
+	},
+	{"the rate of this", "the bare handler without", side{bare + "off/bare_get", "×rate-of-bare"}, side{}, ""},
 	{"HTTP list of 10: processor time", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×CPU-of-bare"}, side{}, "≤ 1.1"},
 	{"HTTP list of 10: rate", "a bare handler with encoding/json", side{bare + "off/list_of_10", "×rate-of-bare"}, side{}, "≥ 0.95"},
 	{"HTTP fix: rate", "a bare handler with encoding/json", side{bare + "off/fix", "×rate-of-bare"}, side{}, "≥ 0.85"},
