@@ -44,6 +44,8 @@ func TestMain(m *testing.M) {
 		if err = json.Unmarshal([]byte(text), &cfg); err == nil {
 			err = sendEvents(cfg)
 		}
+	} else if path, ok := os.LookupEnv(asBare); ok {
+		err = serveBare(path)
 	} else if args, ok := os.LookupEnv(asProgram); ok {
 		if os.Getenv(withProfiles) != "" {
 			if err = serveProfiles(); err != nil {

@@ -56,10 +56,15 @@ var serving = regexp.MustCompile(`Serving at (\S+) with`)
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
+	return startAs(t, asProgram+"="+strings.Join(append([]string{"-addr", "127.0.0.1:0"}, args...), "\n"))
+}
+
+// startAs starts this test binary as what the environment says, and waits until it serves.
+func startAs(t *testing.T, as string) *process {
+	t.Helper()
 	began := time.Now()
 	p := &process{cmd: exec.Command(os.Args[0])}
-	p.cmd.Env = append(os.Environ(),
-		asProgram+"="+strings.Join(append([]string{"-addr", "127.0.0.1:0"}, args...), "\n"))
+	p.cmd.Env = append(os.Environ(), as)
 	p.out = newOutput()
 	p.cmd.Stdout, p.cmd.Stderr = p.out, p.out
 	if err := p.cmd.Start(); err != nil {
