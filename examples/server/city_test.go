@@ -568,10 +568,11 @@ func (c *city) compare(minutes []cityMinute) {
 		bareBefore, bareNow, machine := grown(beside)
 		text := fmt.Sprintf("%s: %v at first, %v at last (%.2f); of the bare server %v and %v (%.2f)",
 			what, before, now, ratio, bareBefore, bareNow, machine)
-		c.Log(text)
 		if ratio > 1.2*max(1, machine) {
 			c.Error(text)
+			return
 		}
+		c.Log(text)
 	}
 	hold("processor time of a minute", func(m cityMinute) time.Duration { return m.cpu },
 		func(m cityMinute) time.Duration { return m.bareCPU })

@@ -16,7 +16,6 @@ type Reply = (path: string, body: any) => { status: number; data?: unknown; mess
 /** An outbox of driver "d" before a server that answers as told. */
 async function setUp(t: TestContext, reply: Reply) {
   const store = await Store.open('outbox-' + databases++);
-  t.after(() => store.close());
   const sent: { path: string; body: any }[] = [];
   const log: string[] = [];
   const get: typeof fetch = async (url, init) => {
@@ -35,7 +34,11 @@ async function setUp(t: TestContext, reply: Reply) {
     onOnline: (ok) => log.push(ok ? 'online' : 'offline'),
     onRevoked: () => log.push('revoked'),
   });
-  t.after(() => outbox.stop());
+  t.after(async () => {
+    outbox.stop();
+    await outbox.flush(); // one that is at work still reads from the store
+    store.close();
+  });
   const picture = (task_id: string, kind: FileKind, byte: number) => store.keepPicture({ driver: 'd', task_id, kind, type: 'image/jpeg', data: new Uint8Array([byte]) });
   const add = async (e: Action | Fix) => store.add('type' in e ? { driver: 'd', kind: 'action', action: e } : { driver: 'd', kind: 'fix', fix: e });
   return { store, outbox, sent, log, add, picture };
@@ -77,6 +80,25 @@ test('without a network nothing is lost, and the next try sends it all', async (
   assert.equal(sent.length, 2);
 });
 
+test('where the store of the phone fails for a moment, what it has kept is sent at the next try', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let come!: () => void;
+  const came = new Promise<void>((done) => (come = done));
+  const { store, outbox, sent, add } = await setUp(t, () => (come(), { status: 200 }));
+  await add(fix(1));
+  const warned = t.mock.method(console, 'warn', () => {});
+  const lost = t.mock.method(store, 'head', () => Promise.reject(new DOMException('Connection to Indexed Database server lost', 'UnknownError')));
+  await outbox.flush();
+  assert.equal(warned.mock.callCount(), 1);
+  assert.equal(await store.count('d'), 1);
+  lost.mock.restore();
+  t.mock.timers.tick(1_000);
+  await came; // by itself
+  await outbox.flush();
+  assert.equal(await store.count('d'), 0);
+  assert.equal(sent.length, 1);
+});
+
 for (const status of [408, 429, 500, 503]) {
   test(`a ${status} leaves the entry where it is`, async (t) => {
     const { store, outbox, add } = await setUp(t, () => ({ status, retryAfter: '7' }));
@@ -88,9 +110,8 @@ for (const status of [408, 429, 500, 503]) {
 
 test('a captive portal is no answer', async (t) => {
   const store = await Store.open('outbox-' + databases++);
-  t.after(() => store.close());
   const outbox = new Outbox(store, new Api('', () => Promise.resolve(new Response('<html>'))), 'd', { onChange() {}, onDone() {}, onRefused() {}, onOnline() {}, onRevoked() {} });
-  t.after(() => outbox.stop());
+  t.after(() => (outbox.stop(), store.close()));
   await store.add({ driver: 'd', kind: 'fix', fix: fix(1) });
   await outbox.flush();
   assert.equal(await store.count('d'), 1);

@@ -75,19 +75,24 @@ export class Outbox {
     }, delay);
   }
 
-  /** Sends all that there is, now. */
+  /** Sends all that there is, now. What fails is tried again later. */
   flush(): Promise<void> {
     if (this.running) {
       this.again = true;
       return this.running;
     }
-    this.running = this.locked().finally(() => {
-      this.running = null;
-      if (this.again && !this.stopped) {
-        this.again = false;
-        this.schedule(0);
-      }
-    });
+    this.running = this.locked()
+      .catch((e) => {
+        console.warn(e); // the phone's store fails, perhaps for a moment
+        this.schedule(backoff(this.tries++, 60_000));
+      })
+      .finally(() => {
+        this.running = null;
+        if (this.again && !this.stopped) {
+          this.again = false;
+          this.schedule(0);
+        }
+      });
     return this.running;
   }
 
