@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -27,6 +26,7 @@ const (
 type bareServer struct {
 	mu   sync.Mutex
 	file *os.File
+	at   int64 // where the next page goes
 	page [4096]byte
 }
 
@@ -50,16 +50,10 @@ func (b *bareServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (b *bareServer) keep() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if at, err := b.file.Seek(0, io.SeekCurrent); err != nil {
-		return err
-	} else if at >= 1<<20 {
-		if _, err := b.file.Seek(0, io.SeekStart); err != nil {
-			return err
-		}
-	}
-	if _, err := b.file.Write(b.page[:]); err != nil {
+	if _, err := b.file.WriteAt(b.page[:], b.at); err != nil {
 		return err
 	}
+	b.at = (b.at + int64(len(b.page))) % (1 << 20)
 	return b.file.Sync()
 }
 

@@ -166,7 +166,9 @@ func TestCity(t *testing.T) {
 	for _, n := range c.done {
 		all += n
 	}
-	if busy := c.busy.Load(); busy*100 > int64(all) {
+	busy := c.busy.Load()
+	t.Logf("%d calls were answered, %d found the server too busy", all, busy)
+	if busy*100 > int64(all) {
 		t.Errorf("%d of %d calls found the server too busy", busy, all)
 	}
 	for what, n := range c.wrong {
